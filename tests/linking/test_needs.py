@@ -387,10 +387,11 @@ class TestStages:
         ("quote", "failure"),
         [
             ("Anna Kerr directed it until 2004, Ben Osei has since.", "gold_suspect"),
-            ("Anna Kerr directs it. Ben Osei directs it.", "contradicts_context"),
+            ("Anna Kerr directs it. Ben Osei directs it.", "gold_suspect"),
+            ("Anna Kerr directs it, says the board.", "contradicts_context"),
         ],
     )
-    def test_a_former_value_makes_the_reference_suspect(self, quote, failure):
+    def test_a_passage_that_states_both_makes_the_reference_suspect(self, quote, failure):
         claim = Claim(
             text="Ben Osei directs the museum.",
             support="supported",

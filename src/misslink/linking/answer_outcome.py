@@ -37,6 +37,8 @@ class AnswerOutcome:
         Whether the app declined to answer; a blank answer declines.
     addressed : bool or None
         Whether the answer addresses the question, by a model judge.
+    answers_all : bool
+        Whether a model judge says that it answers the whole question.
     correct : bool or None
         The label of the correctness verdict, as the share of correct answers counts it.
     complete : bool or None
@@ -64,6 +66,7 @@ class AnswerOutcome:
     answer: Faithful
     declined: bool | None
     addressed: bool | None
+    answers_all: bool
     correct: bool | None
     complete: bool | None
     reference_claims: tuple[Claim, ...]
@@ -124,6 +127,7 @@ class AnswerOutcome:
             answer=answer,
             declined=declined,
             addressed=addressed,
+            answers_all=bool(addressed and response and response.value == 1),
             correct=correct,
             complete=None if declined else _is_complete(trace, completeness, response),
             reference_claims=completeness.claims if completeness else (),

@@ -19,13 +19,12 @@ Names in `RetrievalMiss.measured`, each present only where it could be measured:
 
 from __future__ import annotations
 
-import math
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import fuse_rankings, top_places
@@ -43,8 +42,8 @@ from misslink.retrieval import (
 from misslink.stats.roc import CaseScore
 from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import fold, stems
-from misslink.types import VECTOR_QUERY, Case, Passage, RetrievalMiss, Scored, Trace
+from misslink.text.normalization import stems
+from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -144,9 +143,9 @@ class MissMeasurements:
         )
 
     @property
-    def lacks_words(self) -> Callable[[str, str], bool] | None:
-        """Says whether no passage of the index has the words of a need; None without a full list."""
-        return self.pool.lacks_words if self.pool is not None and self.pool.listed else None
+    def lacks_fact(self) -> Callable[[str, str], bool] | None:
+        """As `PassagePool.lacks_fact`; None without a full list of the index."""
+        return self.pool.lacks_fact if self.pool is not None and self.pool.listed else None
 
     def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
         """The passage of the index that is clearly most about the question; None where none is.
@@ -167,53 +166,6 @@ class MissMeasurements:
             best = shown
         passage = self.pool.passages[best]
         return passage if asked_share(question, passage.text) >= ASKED_SHARE else None
-
-    def find_in_conversation(
-        self, case: Case, trace: Trace, passage_id: str, k: int
-    ) -> dict[str, Any] | None:
-        """What shows that the conversation names a missed passage and the app's queries lost it.
-
-        An earlier turn had it in its prompt, or BM25 finds it for the standalone question among as
-        many passages as the prompt takes; and no query of the app finds it so, or is that question.
-        Without a history the question itself is meant: the app rewrote it. None too where the query
-        of a search is not known.
-        """
-        k = len(trace.context(k)) or k
-        queries = [call.query for call in trace.calls if not call.nested]
-        whole = case.standalone_question if case.history else case.question
-        if not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
-            return None
-        if any(fold(query) == fold(whole or "") for query in queries):
-            return None
-        if any(
-            self._keyword_rank(query, passage_id, tied=1 / CLEARLY_ABOVE) <= k for query in queries
-        ):
-            return None
-        shown = {"query": queries[-1]}
-        if turn := self.prompted_before.get(case.id, {}).get(passage_id):
-            return {**shown, "reason_code": "prompted_before", "turn": turn}
-        if whole and self._keyword_rank(whole, passage_id) <= k:
-            return {
-                **shown,
-                "reason_code": f"{'standalone' if case.history else 'question'}_finds_it",
-            }
-        return None
-
-    def _keyword_rank(self, query: str, passage_id: str, tied: float = 1.0) -> float:
-        """Its rank by BM25; infinite where it shares no word with the query, or is not known.
-
-        Passages with over `tied` of its score rank before it: a query that has lost the name they
-        differ in finds it by the length of its text at best.
-        """
-        place = self.pool.position.get(passage_id) if self.pool else None
-        if place is None or self.pool is None:
-            return math.inf
-        scores = self.pool.scores(query)
-        if scores[place] <= 0:
-            return math.inf
-        before = scores > tied * scores[place]
-        before[place] = False
-        return 1 + int(before.sum())
 
     def search(self, queries: Sequence[str], trace: Trace, k: int) -> tuple[RetrievalMiss, ...]:
         """The passages outside the prompt that a search for the queries finds first, classified.

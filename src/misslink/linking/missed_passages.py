@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,6 +33,9 @@ _SEPARATOR = "\n"  # in no folded text, so no match spans two of them
 _PROBE_LENGTH = 20  # folded characters of an evidence by which its carriers are looked up
 _KEPT_SCORES = 8  # queries of a case; of 10,000 passages they take 40 kB each
 _MAX_RIVALS = 5  # passages above a missed one that are reported
+NAME = re.compile(
+    r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)"
+)  # a capital within a sentence, a number
 _MAX_COMPARED = 30  # retrieved passages compared for near-duplicates
 
 
@@ -124,14 +129,34 @@ class PassagePool:
             self._scores[query] = self.index.scores(stems(query))
         return self._scores[query]
 
-    def lacks_words(self, need: str, question: str) -> bool:
-        """Whether no passage on the subject has half of the words of a need that are its own."""
-        words, asked = content_stems(need), content_stems(question)
-        own, subject = words - asked, words & asked
-        return bool(own) and not any(
-            subject <= held and 2 * len(own & held) >= len(own)
-            for held in (frozenset(passage_stems(passage.text)) for passage in self.passages)
-        )
+    def weight(self, words: AbstractSet[str], passage_id: str) -> float:
+        """How well words find a passage, as BM25 weighs them."""
+        place = self.position.get(passage_id)
+        return 0.0 if place is None else float(self.index.scores(sorted(words))[place])
+
+    def lacks_fact(self, need: str, question: str) -> bool:
+        """Whether no passage that names what the question names has what a need says beyond it.
+
+        Nor where no passage has any of its words. Several values that stand together in another passage may be a hop away. Of a question about
+        things that no passage names together nothing is known.
+        """
+        import numpy as np
+
+        def holding(words: AbstractSet[str]) -> list[NDArray[np.bool_]]:
+            return [self.index.scores([word]) > 0 for word in sorted(words)]
+
+        everywhere = np.ones(len(self.passages), bool)
+        values, own = own_values(need, question), content_stems(need) - content_stems(question)
+        named = [one for one in holding(subject_names(question)) if one.any()]
+        named = named or holding(content_stems(need) & content_stems(question))
+        subject = np.logical_and.reduce([everywhere, *named])
+        stated = np.logical_and.reduce([everywhere, *holding(values)])
+        if not values:
+            stated = 2 * np.sum([~everywhere, *holding(own)], axis=0) >= max(len(own), 1)
+        near = everywhere if len(values) > 1 else subject
+        words = own - values
+        is_read = not words or any(one.any() for one in holding(words))  # as of another language
+        return bool(own and subject.any()) and is_read and not (near & stated).any()
 
     @cached_property
     def _folded(self) -> list[str]:
@@ -160,6 +185,24 @@ class PassagePool:
                 positions.add(position)
                 offset = self._joined.find(probe, self._starts[position + 1])
         return [self.passages[position] for position in sorted(positions)]
+
+
+def subject_names(question: str) -> frozenset[str]:
+    """The words with a capital or a digit in a question: what it is about."""
+    return content_stems(" ".join(NAME.findall(question)))
+
+
+def own_values(text: str, question: str) -> frozenset[str]:
+    """The names and numbers of a text that its question lacks."""
+    return subject_names(text) - content_stems(question)
+
+
+def says_beyond(held: AbstractSet[str], claim: str, question: str) -> bool:
+    """Whether stems hold what a claim says beyond the question: its names and numbers, or half its words."""
+    if values := own_values(claim, question):
+        return values <= held
+    own = content_stems(claim) - content_stems(question)
+    return bool(own) and 2 * len(own & held) >= len(own)
 
 
 def _observed_passages(traces: Sequence[Trace]) -> Iterable[Passage]:

@@ -17,7 +17,7 @@ from typing import Any
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
-from misslink.linking.missed_passages import as_need
+from misslink.linking.missed_passages import as_need, own_values, subject_names
 from misslink.matching import (
     claim_spans,
     compare,
@@ -231,14 +231,29 @@ class NeedLocator:
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
         if by_words and (holder := self.find_shown(need)) is not None:
             return self._in_prompt(need, "matcher", holder)
-        held = (
-            c
-            for c in self.candidates
-            if (not c.labelled or self.level != "hit") and self.holds(c.text, need)
-        )
-        if candidate := next(held, None):
-            return self._lost(need, candidate, "matcher")
-        return self._by_label(need, taken)
+        outside = [c for c in self.candidates if not c.labelled or self.level != "hit"]
+        held = next((c for c in outside if self.holds(c.text, need)), None)
+        absent = self._is_absent(need)
+        if held and (held.labelled or self._is_on_subject(held) or not absent):
+            return self._lost(need, held, "matcher")
+        absent = absent and self.level != "hit"
+        return self._unlocated(need) if absent else self._by_label(need, taken)
+
+    def _is_on_subject(self, candidate: Candidate) -> bool:
+        names = subject_names(self.known.case.judged_question)
+        return not candidate.text or names <= set(passage_stems(candidate.text))
+
+    def _is_absent(self, need: Need) -> bool:
+        """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
+        question = self.known.case.judged_question
+        own = content_stems(need.text) - content_stems(question)
+        for c in self.candidates:
+            holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
+            if c.labelled and (holds_most or self._is_on_subject(c)):
+                return False
+        is_told = own_values(need.text, question)  # words alone prove nothing
+        is_told = is_told or (self.denied and not self.known.by_heuristic)
+        return bool(is_told) and self.lacks is not None and self.lacks(need.text, question)
 
     def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows."""
@@ -299,12 +314,10 @@ class NeedLocator:
             update |= {"lost_at": "search", "by": "matcher"}
         elif not self.known.context and trace.unmeasured is None:  # no text can hold it
             update |= {"lost_at": "prompt" if trace.retrieved else "unknown", "by": "matcher"}
+        elif need.source == "reference" and self._is_absent(need):
+            update |= {"lost_at": "index", "by": "matcher"}
         elif self.denied:
             update["by"] = "judge"
-            question = self.known.case.judged_question
-            judged = any(text == need.text for text, _ in self.said)
-            if judged and self.lacks and self.lacks(need.text, question):
-                update["lost_at"] = "index"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
             held = [frozenset(passage_stems(passage.text)) for passage in self._shown]
@@ -378,8 +391,6 @@ def drop_repeats(
     )
 
 
-# A capital within a sentence, a number.
-_NAME = re.compile(r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)")
 # Of the words that a claim has beyond its question: in the passage that states it, and in several
 # together, each with some that the others lack.
 _MIN_OWN, _MIN_JOINED, _SEVERAL = 0.5, 0.75, 2
@@ -447,5 +458,5 @@ def _may_state(passage: str, claim: str, question: str) -> bool:
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
     """The words that a claim shares with its question, the names among them, and its own words."""
     asked, said = content_stems(question), content_stems(claim)
-    names = content_stems(" ".join(_NAME.findall(question)))
+    names = subject_names(question)
     return asked & said or asked, names & said, said - asked

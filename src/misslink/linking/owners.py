@@ -7,7 +7,6 @@ the generator.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,13 +19,16 @@ from misslink.judge.protocol import Judge
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.claim_support import PairRelations, judge_claim_needs, link_claims
 from misslink.linking.miss_measurement import (
-    ASKED_SHARE,
     MissMeasurements,
-    asked_share,
     measure_misses,
     word_questions,
 )
-from misslink.linking.missed_passages import list_searches, locate_losses
+from misslink.linking.missed_passages import (
+    list_searches,
+    locate_losses,
+    says_beyond,
+    subject_names,
+)
 from misslink.linking.needs import (
     LABELLED,
     Candidate,
@@ -39,11 +41,12 @@ from misslink.linking.needs import (
     stated_sufficiency,
     states_claim,
 )
+from misslink.linking.search_trail import SearchTrail, is_another_text
 from misslink.matching import content_stems
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import STOPWORDS, fold
+from misslink.text.normalization import fold, sentence_spans
 from misslink.types import (
     Case,
     Claim,
@@ -52,7 +55,6 @@ from misslink.types import (
     FailureEvidence,
     FailureMode,
     Link,
-    LostAt,
     Need,
     Reason,
     RetrievalMiss,
@@ -64,13 +66,6 @@ from misslink.types import (
 # one changed word of twenty changes three of its shingles.
 _MIN_COPY_JACCARD = 0.6
 _SHARED = 0.5  # of a claim's content words, that it shares with the need behind it
-_FORMER = re.compile(
-    r"\b(?:until|till|since|former(?:ly)?|previous(?:ly)?|used to|no longer|now|"
-    r"bis|seit|früher|ehemals|jusqu|depuis)\b",
-    re.IGNORECASE,
-)
-_PROMPT: LostAt = "prompt"
-_WORD = re.compile(r"[^\W_][\w'-]+")
 _DATA_STAGES = {
     "reference_contradicts_label": "data",
     "reference_contradicted": "data",
@@ -158,7 +153,7 @@ async def link_case(
         said,
         failed=failed,
         asked=measured.place_question(case.judged_question, trace, k) if asked else None,
-        lacks=measured.lacks_words,
+        lacks=measured.lacks_fact,
         unsearched=search.is_absent,
     )
     table = locator.table(needs) if failed else locator.passed_table(needs)
@@ -229,111 +224,6 @@ def _decides(known: AnswerOutcome, level: str, candidates: Sequence[Candidate]) 
 
 
 @dataclass(frozen=True)
-class SearchTrail:
-    """What the app did to find passages, and the stage at which it lost one."""
-
-    case: Case
-    trace: Trace
-    measured: MissMeasurements
-    k: int
-
-    @property
-    def is_absent(self) -> bool:
-        """Whether no search ran in this case, although others show searches."""
-        trace = self.trace
-        return self.measured.searches and not (trace.calls or trace.retrieved or trace.unmeasured)
-
-    def candidates(
-        self, missed: Sequence[RetrievalMiss], found: Sequence[RetrievalMiss]
-    ) -> tuple[Candidate, ...]:
-        """The passages that the model did not see whole: labelled, cut or stale, found by a search."""
-        known = [Candidate(miss, *self._stage(miss)) for miss in missed]
-        ids = {miss.passage_id for miss in missed}
-        known += [one for one in self._changed() if one.miss.passage_id not in ids]
-        known += [
-            Candidate(m, *self._stage(m), labelled=False) for m in found if m.passage_id not in ids
-        ]
-        return tuple(known)
-
-    def _changed(self) -> list[Candidate]:
-        """Shown passages whose text is not what the retriever returned, or what the corpus holds."""
-        changed = []
-        shown = self.trace.context(self.k)
-        full = {passage.id: passage for passage in self.trace.retrieved}
-        for passage in shown:
-            clue: dict[str, Any] = {}
-            text, stage = full[passage.id].text, _PROMPT
-            if passage.id in self.trace.shown and fold(passage.text) != fold(text):
-                clue, stage = {"reason_code": "passage_cut"}, "prompt"
-            elif (stored := self.stored_text(passage.id)) and _differ(stored, text):
-                clue, stage, text = {"reason_code": "stale_passage"}, "index", stored
-            if clue:
-                status = "dropped_from_prompt" if stage == "prompt" else "not_indexed"
-                miss = RetrievalMiss(passage_id=passage.id, text=text, status=status)
-                changed.append(Candidate(miss, stage, clue, labelled=False))
-        return changed
-
-    def stored_text(self, passage_id: str) -> str | None:
-        """Its text in the listed corpus."""
-        pool = self.measured.pool
-        if pool is None or not pool.listed or passage_id not in pool.position:
-            return None
-        return pool.passages[pool.position[passage_id]].text
-
-    def _stage(self, miss: RetrievalMiss) -> tuple[LostAt, dict[str, Any]]:
-        if miss.status == "not_indexed":
-            return "index", {}
-        if miss.status == "dropped_from_prompt":
-            is_cut = miss.passage_id in self.trace.shown
-            return "prompt", {"reason_code": "passage_cut"} if is_cut else {}
-        clue = self.measured.find_in_conversation(self.case, self.trace, miss.passage_id, self.k)
-        if clue:
-            return "search", {**clue, "mode": "lost_context"}
-        if self.is_absent:
-            return "search", {"reason_code": "no_search", "mode": "not_searched"}
-        if query := self._wrong_hop(miss):
-            code = "wrong_first_hop"
-            return "search", {"reason_code": code, "query": query, "mode": "not_searched"}
-        return "filter" if miss.miss_type == "filtered_out" else "rank", {}
-
-    def _wrong_hop(self, miss: RetrievalMiss) -> str | None:
-        """The later query that has a name from an earlier result, where the passage has another.
-
-        Neither name is in the question.
-        """
-        if len(self.trace.calls) < 2:
-            return None
-        texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
-        asked, held = _words(self.case.judged_question), _words(miss.text or "")
-        names: set[str] = set()
-        for call in (call for call in self.trace.calls if not call.nested):
-            query = _words(call.query)
-            if names & query - asked and (names & held) - asked - query:
-                return call.query
-            names |= _names(" ".join(texts.get(id_, "") for id_ in call.passages))
-        return None
-
-
-def _words(text: str) -> set[str]:
-    return {word.casefold() for word in _WORD.findall(text)}
-
-
-def _names(text: str) -> set[str]:
-    """Words that a text writes with a capital, and never without."""
-    words = set(_WORD.findall(text))
-    lower = {word for word in words if word.islower()}
-    return {word.casefold() for word in words if word[0].isupper()} - lower - STOPWORDS
-
-
-def _differ(stored: str, text: str) -> bool:
-    """Whether a text is another one than the stored, and neither is a part of the other."""
-    if stored == text:
-        return False
-    one, other = fold(stored), fold(text)
-    return bool(other) and one not in other and other not in one
-
-
-@dataclass(frozen=True)
 class OwnerRules:
     """What explains a case.
 
@@ -373,7 +263,7 @@ class OwnerRules:
         elif known.bad_claims:
             explained = [self._explain_claim(index, claim) for index, claim in known.bad_claims]
         else:
-            explained = [self._explain_answer()]
+            explained = [self._explain_beside_reference() or self._explain_answer()]
         certain = [item for item in explained if item.failure != "inconclusive"]
         if not certain:
             note = self.search.measured.outcomes[known.case.id].note
@@ -414,7 +304,7 @@ class OwnerRules:
 
     def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
         """The needs; lost at the data or the index is one that a passage in the prompt contradicts."""
-        claims, rows = dict(self.known.bad_claims), self.table.rows
+        claims, rows = self.known.claims, self.table.rows
         only, changed = rows[0] if len(rows) == 1 else None, dict[int, dict[str, Any]]()
         for item in explained:
             index = item.claim
@@ -422,6 +312,9 @@ class OwnerRules:
             stage = _DATA_STAGES.get(item.reason_code)
             if row and stage and not row.is_lost:
                 changed[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
+            named = (c for c in self.locator.candidates if c.miss.passage_id == item.passage_id)
+            if row and row.is_lost and (tied := next(named, None)):
+                changed[id(row)] = {"lost_at": tied.lost_at, "passage_id": item.passage_id}
         return tuple(row.need.model_copy(update=changed.get(id(row))) for row in rows)
 
     def _need_behind(self, index: int, claim: Claim) -> LocatedNeed | None:
@@ -477,9 +370,11 @@ class OwnerRules:
             return need.is_unknown
         return any(row.is_unknown and row.need.stated != "states" for row in self.table.rows)
 
-    def _explain_wrong(self, index: int, claim: Claim, need: LocatedNeed | None) -> FailureEvidence:
+    def _explain_wrong(
+        self, index: int, claim: Claim, need: LocatedNeed | None, *, answers: bool = False
+    ) -> FailureEvidence:
         """Why a claim is wrong although a passage in the prompt supports it."""
-        known = self.known
+        known, question = self.known, self.known.case.judged_question
         cited = claim.evidence[0] if claim.evidence else None
         full = {passage.id: passage.text for passage in known.trace.retrieved}
         for item in claim.evidence:
@@ -487,33 +382,81 @@ class OwnerRules:
             if item.passage_id in known.trace.shown and quote not in fold(full[item.passage_id]):
                 return _because("dropped_from_prompt", "passage_altered", index, item)
             stored = self.search.stored_text(item.passage_id)
-            if stored and quote not in fold(stored) and _differ(stored, full[item.passage_id]):
+            if (
+                stored
+                and quote not in fold(stored)
+                and is_another_text(stored, full[item.passage_id])
+            ):
                 return _because("conflicting_sources", "stale_passage", index, item)
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         holder = need.need.passage_id if need and not need.is_lost else None
         for item in claim.evidence:
-            if item.passage_id not in known.relevant or holder not in {None, item.passage_id}:
-                continue
-            if holder and not _FORMER.search(item.quote):
+            text = full.get(item.passage_id, "")
+            relevant = item.passage_id in known.relevant
+            told = says_beyond(content_stems(item.quote), claim.text, question)
+            about = subject_names(question) <= {*passage_stems(text)}
+            if relevant and holder == item.passage_id and not (told and about):
                 return _because("contradicts_context", "states_reference", index, item)
-            labelled = self.level in LABELLED
-            if not (labelled or self._is_about(item.passage_id)):
-                continue
-            code = "reference_contradicts_label" if labelled else "reference_contradicted"
-            return _because("gold_suspect", code, index, item)
+            if holder in {None, item.passage_id} and (
+                (relevant and self.level in LABELLED) or (about and told and (relevant or answers))
+            ):
+                labelled = self.level in LABELLED
+                code = "reference_contradicts_label" if labelled else "reference_contradicted"
+                return _because("gold_suspect", code, index, item)
+            if told and holder in full and keeps_subject(question, full[holder], text):
+                return _because("conflicting_sources", "copy_says_otherwise", index, item)
         lost = need if need is not None and need.is_lost else self._standing_in
         if lost is not None:
             return self._explain_miss(index, lost)
-        if self._is_unknown(need):
-            return _because("inconclusive", "unknown_sufficiency", index)
-        return _because("distracted", "irrelevant_passage", index, cited)
+        unknown = self._is_unknown(need)
+        why = (
+            ("inconclusive", "unknown_sufficiency")
+            if unknown
+            else ("distracted", "irrelevant_passage")
+        )
+        return _because(*why, index, None if unknown else cited)
 
-    def _is_about(self, passage_id: str) -> bool:
-        """Whether a passage that is judged relevant is about the question, by more than a likeness."""
-        text = next(p.text for p in self.known.context if p.id == passage_id)
-        share = asked_share(self.known.case.judged_question, text)
-        return not self.known.by_heuristic or share >= ASKED_SHARE
+    def _explain_beside_reference(self) -> FailureEvidence | None:
+        """Why a faithful answer to the question does not state the reference; None of any other answer.
+
+        A reference is evidence only as far as it answers the question.
+        """
+        known, needs = self.known, [row.need for row in self.table.rows]
+        omitted = [need for need in needs if need.stated != "states"]
+        if known.answer != "faithful" or not omitted or omitted[0].source != "reference":
+            return None
+        if len(omitted) == len(needs):
+            for index, claim in enumerate(known.claims):
+                if self._answers(claim):
+                    row = self._need_behind(index, claim) or self.table.rows[0]
+                    item = self._explain_wrong(index, claim, row, answers=True)
+                    return None if item.failure in {"distracted", *MISS_MODES} else item
+            return None
+        stated = [need for need in needs if need.stated == "states"]
+        asked = content_stems(known.case.judged_question)
+        told = asked & content_stems(" ".join(need.text for need in stated))
+        if known.answers_all and all(asked & content_stems(need.text) <= told for need in omitted):
+            cited = next((item for claim in known.claims for item in claim.evidence), None)
+            return _because("gold_suspect", "reference_contradicted", cited=cited)
+        return None
+
+    def _answers(self, claim: Claim) -> bool:
+        """Whether a supported claim answers the question, by a model judge or the quoted sentence.
+
+        That one shares more with the question than any other sentence of its passage.
+        """
+        if claim.support != "supported" or not claim.evidence:
+            return False
+        if not self.known.by_heuristic:
+            return self.known.answers_all
+        cited = claim.evidence[0]
+        text = next((p.text for p in self.known.context if p.id == cited.passage_id), "")
+        asked = content_stems(self.known.case.judged_question)
+        shares = {text[a:b]: len(asked & content_stems(text[a:b])) for a, b in sentence_spans(text)}
+        own = [share for sentence, share in shares.items() if cited.quote in sentence]
+        others = [share for sentence, share in shares.items() if cited.quote not in sentence]
+        return bool(own) and max(own) > max(others, default=0)
 
     def _explain_answer(self) -> FailureEvidence:
         """Why an answer declines, or is wrong or incomplete without a bad claim."""

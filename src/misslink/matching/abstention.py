@@ -38,6 +38,7 @@ _MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _LONE_MARKER = re.compile(r"^\(?\d{1,2}[.)]$")
 _CLAUSE = re.compile(r"[,;]?\s+(?:but|however|although|though|whereas)\s|[;:]\s|(?<=\w),\s(?=it\s)")
+_FACT = re.compile(r"\d|\b(?:sondern|sino)\b")
 _FEWEST_WORDS = 3  # content words a clause needs to state something beside an absence
 
 _INFORMATION = r"(?:passages?|contexts?|documents?|sources?|text|information|details|data)"
@@ -121,9 +122,7 @@ _NO_ANSWER = KeywordPattern(
         r"|\bnão (?:sei|posso responder|menciona|especifica)|ik weet het niet|geen informatie"
         r"|jeg ved det ikke|jeg vet ikke|jag vet inte|en tiedä|nie wiem|nevím|nem tudom|bilmiyorum"
         r"|\bil n'y a (?:pas|aucune?) (?:d'|de |)information|no se encontr(?:ó|aron) (?:ninguna )?informac"
-        r"|\b(?:documenti|testo|fonti|contesto|passaggi)[^.]{0,20}\bnon\b[^.]{0,10}\b(?:menzion|specific|indic|cont)"
         r"|non ci sono informazioni|não há informaç|niet beantwoorden"
-        r"|\b(?:documenten|tekst|bronnen|context)\b[^.]{0,30}\b(?:vermeld|noem)\w* [^.]{0,15}niet"
         r"|\b(?:asiakirj|dokument|lähte|tekst)\w*[^.]{0,20}\bei\w* (?:mainit|kerro)|en (?:osaa|voi|pysty) vastata"
         r"|ei (?:löydy|ole) (?:\w+ )?tietoa"
         r"|\b(?:dokumentum|forrás|szöveg)\w*[^.]{0,20}\bnem (?:említ|tartalmaz)|nem tud(?:ok|unk) válaszol|nincs \w+ információ"
@@ -149,6 +148,40 @@ _NO_ANSWER = KeywordPattern(
         " ません らない ない 答えられ 見つかり"
     ),
 )
+
+
+# A clause that denies, speaks of sources, and of what they tell or of the subject ("dazu steht nichts in den
+# Unterlagen"), in the languages of Europe; a word is its beginning, or whole with `=`.
+def _one_of(words: str) -> str:
+    parts = (rf"{word[1:]}\b" if word.startswith("=") else word for word in fold(words).split())
+    return rf"\b(?:{'|'.join(parts)})"
+
+
+_DENIES = KeywordPattern(
+    _one_of(
+        "nicht kein =ne =n =rien =pas aucun =no =nada ningun =non =nulla =niente nessun =nao nenhum niet geen ikke"
+        " =inte =ingen =inget ingenting =ei =eivat =nie =nic brak neni nem nincs hicbir =не =нет ничего нічого"
+        " nothing =none neither silent =anything"
+    ),
+    keywords="n ei rien pas auc brak geen ik hic не silent",
+)
+_IN_SOURCES = re.compile(
+    _one_of(
+        "dokument unterlage quelle =text =texten =textes? kontext passag auszug document source contexte extrait fuente"
+        " =texto =textos context fragmento fonti =testo =testi =fontes =contesto =tekst =teksten bronnen kilde asiakirj"
+        " =tekscie zrodl zdroj szoveg forras belge metin документ источник джерел текст =files material =records"
+    )
+)
+_TELLS = re.compile(
+    _one_of(
+        "steht stehen hervor erwahn genannt angegeb angab sagen =sagt aufschluss auskunft hinweis dazu daruber hierzu"
+        " beantwort informa figur mention indiqu precis =dit disent =sujet dice dicono respecto aparec especific indic"
+        " contien =sobre riguardo presente menzion dizem =diz respeito encontr staat vermeld noem hierover =over"
+        " star framgar fremgar mainit kerro tieto =tym wspomin =tom emlit tartalmaz ilgili konuda сказано говор"
+        " упомин информац этом =це =says? =say tells? mention about silent"
+    )
+)
+_DEPENDENT = re.compile(r",? (?:that|dass|que|che|dat|att|ze|что) ")
 _POLITE = re.compile(  # from the beginning
     r"(?:(?:i am|i'm|we are|we're) (?:very |so |really )?sorry|sorry|my apologies|i apologi[sz]e"
     r"|hello|hi|hey|thanks?|thank you|sure|certainly|of course|you're welcome|i hope this helps"
@@ -247,9 +280,22 @@ _ABSENCES = _IGNORANCE, _ABSENT, _NO_ANSWER
 
 def _is_absence_statement(folded: str, possible: Sequence[KeywordPattern] = _ABSENCES) -> bool:
     """Whether a sentence only says what is not known; by the patterns that are `possible`."""
-    return _NOTHING.match(folded) is not None or any(
-        pattern.search(folded) and (pattern is not _ABSENT or _is_about_sources(folded))
-        for pattern in possible
+    return (
+        _NOTHING.match(folded) is not None
+        or any(
+            pattern.search(folded) and (pattern is not _ABSENT or _is_about_sources(folded))
+            for pattern in possible
+        )
+        or any(map(_denies_sources, _DEPENDENT.split(folded)))
+    )
+
+
+def _denies_sources(clause: str) -> bool:
+    return bool(
+        _DENIES.search(clause)
+        and _TELLS.search(clause)
+        and _IN_SOURCES.search(clause)
+        and not _FACT.search(clause)
     )
 
 
