@@ -17,7 +17,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs over 2% or 40 lines more raises the number in the same commit, whose message says why.
 SLACK = 0.02, 40  # share or lines, whichever is more, so that a small change needs no new number
 BUDGETS = {
-    "": 2679,
+    "": 2749,
     "annotation": 1143,
     "api": 643,
     "calibration": 2135,
@@ -26,7 +26,7 @@ BUDGETS = {
     "cli": 3882,
     "comparison": 998,
     "embedding": 462,
-    "engines": 884,
+    "engines": 1149,
     "examples": 76,
     "gates": 1633,
     "goldset": 6239,
@@ -43,7 +43,7 @@ BUDGETS = {
     "live": 3083,
     "matching": 2706,
     "metrics": 749,
-    "pipeline": 1782,
+    "pipeline": 1827,
     "render": 1621,
     "report": 5330,
     "retrieval": 1955,

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import pickle
 import re
 import statistics
 from pathlib import Path
@@ -498,3 +499,10 @@ def test_the_first_message_holds_nothing_of_the_case(citing):
     judged(case.model_copy(update={"question": "Why?"}), changed, other)
     first = [ask.messages[0] for ask in judge.asked]
     assert first == [ask.messages[0] for ask in other.asked]
+
+
+def test_a_prompt_that_was_read_can_be_sent_to_another_process():
+    prompt = BUILT_IN.load("examination")
+    sent = pickle.loads(pickle.dumps(prompt))  # noqa: S301 (it was made here)
+    assert sent == prompt
+    assert sent.template.variables == prompt.template.variables
