@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from misslink.judge.calibration import Calibration
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Judge
 from misslink.judge.readings import ALWAYS_READ, Readings
-from misslink.linking.judge_calibration import Calibration
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.owners import link_case
 from misslink.parts import group_by_case, lines_of
