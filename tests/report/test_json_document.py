@@ -43,7 +43,7 @@ def test_its_keys_are_those_that_are_promised(read):
             "summary",
             "next",
             "fixes",
-            "failures",
+            "failures", "threads", "documents",
             "unmeasured",
             "cases",
         ),

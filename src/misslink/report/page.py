@@ -18,6 +18,7 @@ from misslink.render.html import read_assets, render_markdown_template, render_t
 from misslink.report import association, charts, diagnosis, judge_trust, overview
 from misslink.report.cases import page_size
 from misslink.report.explorer import build_blocks, build_case_list
+from misslink.report.failure_threads import rank_documents, read_threads
 from misslink.report.findings import find
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
 from misslink.report.need_path import read_need_path
@@ -163,6 +164,8 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         steps=next_steps(run),
         no_steps=no_steps_reason(run),
         failures=failure_mode_rows(run),
+        threads=read_threads(run),
+        culprits=rank_documents(run),
         inferred=inferred_note(run),
         cases=build_case_list(run, most=cases, table=table),
         misses=diagnosis.miss_type_rows(run),
