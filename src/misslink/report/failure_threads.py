@@ -23,7 +23,6 @@ _SHOWN_DOCUMENTS = 10
 _HARM = {
     "conflicting_sources": "stale or conflicting",
     "gold_suspect": "contradiction",
-    "contradicts_context": "contradiction",
     "distracted": "distraction",
 }
 _SECTION_FIELDS = ("section", "heading", "header", "Header 1", "Header 2", "Header 3")
