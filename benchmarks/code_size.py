@@ -45,8 +45,13 @@ BUDGETS = {
     "metrics": 749,
     "pipeline": 1827,
     "render": 1621,
+<<<<<<< .merge_file_B7sxnt
     "report": 5330,
     "retrieval": 1955,
+=======
+    "report": 5399,
+    "retrieval": 2009,
+>>>>>>> .merge_file_05eV2v
     "selftests": 1110,
     "stats": 2706,
     "text": 832,

@@ -1,6 +1,6 @@
 """A whole run as it grows: time by stage, and memory, of 10,000 and 100,000 cases.
 
-    python benchmarks/scale.py [--cases 10000 100000] [--write]
+    python benchmarks/scale.py [--cases 10000 100000] [--judge heuristic] [--write]
 
 Made-up cases (those of `made_up_run.py`: five passages of about 1,000 characters of a corpus of
 4,000, answers of five sentences, one reference answer, one case in three a miss) as files of a gold
@@ -9,7 +9,8 @@ looks each sentence up in the passages; then, in a process of its own whose figu
 more with the cache full, so that what is measured is misslink alone: reading, rank metrics,
 judging, linking, estimates, run folder and page. A stage's time runs from its first case to that of
 the next stage, and 'writing' is what comes after linking: estimates, map, files, page. With --write
-the table goes to benchmarks/scale.md, and its figures to scale.json.
+the table goes to benchmarks/scale.md, and its figures to scale.json; --judge heuristic takes the
+judge without a model in the program's place, and its table is printed only.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def made_up_files(folder: Path, cases: int) -> None:
             seen.write(trace.model_dump_json(exclude_unset=True) + "\n")
 
 
-def one(folder: Path) -> dict[str, Any]:
+def one(folder: Path, judge: str) -> dict[str, Any]:
     """Evaluate the files of a folder in this process; seconds of CPU and wall by stage."""
     begun = {"reading": _now()}
 
@@ -66,7 +67,7 @@ def one(folder: Path) -> dict[str, Any]:
     run = evaluate(
         goldset=folder / "gold.jsonl",
         traces=folder / "traces.jsonl",
-        judge=Program(),
+        judge=Program() if judge == "program" else judge,
         cache=folder / "cache.sqlite",
         out=folder / "run",
         embedding="none",
@@ -112,13 +113,13 @@ def _now() -> tuple[float, float, float]:
     return time.process_time(), time.monotonic(), peak
 
 
-def measured(cases: int) -> dict[str, Any]:
+def measured(cases: int, judge: str) -> dict[str, Any]:
     """Fill the cache, then measure with it full, each in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made_up_files(folder, cases)
         for _ in ("filling", "measured"):
-            command = [sys.executable, __file__, "--one", name]
+            command = [sys.executable, __file__, "--one", name, "--judge", judge]
             told = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
             row: dict[str, Any] = json.loads(told.stdout.splitlines()[-1])
             if not row["from_cache"]:
@@ -166,15 +167,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cases", type=int, nargs="+", default=[10_000, 100_000])
     parser.add_argument("--one", type=Path)
+    parser.add_argument("--judge", choices=("program", "heuristic"), default="program")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     if options.one:
-        sys.stdout.write(json.dumps(one(options.one)) + "\n")
+        sys.stdout.write(json.dumps(one(options.one, options.judge)) + "\n")
         return
-    rows = [measured(cases) for cases in options.cases]
+    rows = [measured(cases, options.judge) for cases in options.cases]
     page = text(rows)
     sys.stdout.write(page)
-    if options.write:
+    if options.write and options.judge == "program":
         TARGET.write_text(page, encoding="utf-8")
         # For docs/make_scale.py.
         TARGET.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")

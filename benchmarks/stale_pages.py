@@ -38,6 +38,7 @@ MEASURED = {
     "clustered_coverage": ("stats",),
     "cost": ("engines", "io", "pipeline", "report", "retrieval", *_LINKING),
     "cranfield": ("retrieval", "stats"),
+    "failure_threads": ("report/failure_threads.py",),
     "gate_errors": ("comparison", "gates", "stats"),
     "interval_coverage": ("stats",),
     "judge_agreement": _JUDGING,

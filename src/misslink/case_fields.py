@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from misslink.frozen_model import Grade
 from misslink.text.normalization import drop_invisible
 
 
@@ -39,7 +38,7 @@ class LabelSpan(BaseModel):
     start: int = Field(ge=0)
     end: int
     quote: str
-    grade: Grade = 1
+    grade: int = Field(default=1, ge=0, le=(1 << 53) - 1)  # as of every label
     alternative: int = 0  # spans of one number are needed together; each number is sufficient
 
     @model_validator(mode="after")

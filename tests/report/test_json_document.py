@@ -44,6 +44,8 @@ def test_its_keys_are_those_that_are_promised(read):
             "next",
             "fixes",
             "failures",
+            "threads",
+            "documents",
             "unmeasured",
             "cases",
         ),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def report(
     run: Path = RUN_ARGUMENT,
     form: str = option(
-        "html", "--format", "Format: html, markdown, json, csv, parquet, or a plugin's."
+        "html", "--format", "Format: html, markdown, json, csv, parquet, github-issues."
     ),
     out: Path | None = option(
         None,

@@ -16,6 +16,7 @@ from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
 from misslink.parts import by_case, group_by_case
 from misslink.registry import exporters
+from misslink.report.failure_threads import fix_of, rank_documents, read_threads
 from misslink.report.fixes import fix_records
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
@@ -69,6 +70,8 @@ def build_document(run: Run) -> dict[str, object]:
         "next": [asdict(step) for step in next_steps(run)],
         "fixes": fix_records(run),
         "failures": _failure_mode_counts(run),
+        "threads": [{**asdict(one), "fix": fix_of(one)} for one in read_threads(run)],
+        "documents": [asdict(one) for one in rank_documents(run)],
         "corrected": {
             name: {"metric": share.metric} | share.summary_entry().document()
             for name, share in corrected_shares(run).items()
