@@ -20,12 +20,8 @@ from misslink.render.headline import describe_association, describe_errors, desc
 from misslink.render.html import read_assets, render_markdown_template, render_template
 from misslink.report import association, charts, diagnosis, judge_trust, overview
 from misslink.report.cases import page_size
-<<<<<<< .merge_file_wVjPaz
 from misslink.report.explorer import CaseList, build_blocks, build_case_list
-=======
-from misslink.report.explorer import build_blocks, build_case_list
 from misslink.report.failure_threads import rank_documents, read_threads
->>>>>>> .merge_file_g3mahL
 from misslink.report.findings import find
 from misslink.report.glossary import ANSWERS, RETRIEVALS, metric_words, term_words
 from misslink.report.need_path import read_need_path
@@ -178,6 +174,8 @@ class ReportPage:
     steps = _section(next_steps)
     no_steps = _section(no_steps_reason)
     failures = _section(failure_mode_rows)
+    threads = _section(read_threads)
+    culprits = _section(rank_documents)
     inferred = _section(inferred_note)
     misses = _section(diagnosis.miss_type_rows)
     whatif = _section(diagnosis.read_whatif)
@@ -246,15 +244,6 @@ def build_page(run: Run, *, cases: int | None = None, table: str = "") -> Report
         good=findings.judged and findings.does_well,
         evidence=describe_association(findings),
         first=read_first_screen(run, findings),
-<<<<<<< .merge_file_wVjPaz
-=======
-        steps=next_steps(run),
-        no_steps=no_steps_reason(run),
-        failures=failure_mode_rows(run),
-        threads=read_threads(run),
-        culprits=rank_documents(run),
-        inferred=inferred_note(run),
->>>>>>> .merge_file_g3mahL
         cases=build_case_list(run, most=cases, table=table),
     )
 
