@@ -29,7 +29,7 @@ class Message(BaseModel):
         return value
 
 
-class LabelSpan(BaseModel):
+class EvidenceSpan(BaseModel):
     """A labelled stretch of a document: its place, and its text, which re-chunking does not change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,7 +42,7 @@ class LabelSpan(BaseModel):
     alternative: int = 0  # spans of one number are needed together; each number is sufficient
 
     @model_validator(mode="after")
-    def _quote_fits(self) -> LabelSpan:
+    def _quote_fits(self) -> EvidenceSpan:
         if is_blank(self.quote):
             raise ValueError("the quote is blank; quote the document's text")
         if len(self.quote) != self.end - self.start:
@@ -69,7 +69,7 @@ def read_spans(data: Any) -> Any:
     return {**data, "evidence": quotes, "spans": tuple(evidence)}
 
 
-def check_spans(spans: tuple[LabelSpan, ...]) -> tuple[LabelSpan, ...]:
+def check_spans(spans: tuple[EvidenceSpan, ...]) -> tuple[EvidenceSpan, ...]:
     """Refuse labels of one alternative that overlap: the shared text would count twice."""
     ordered = sorted(spans, key=lambda span: (span.alternative, span.id, span.start))
     for one, other in pairwise(ordered):

@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from misslink import case_fields
-from misslink.case_fields import LabelSpan, Message
+from misslink.case_fields import EvidenceSpan, Message
 from misslink.field_markers import Varying
 from misslink.frozen_model import FrozenModel, Grade, Reason, Share
 from misslink.link_types import (
@@ -107,7 +107,7 @@ class Case(FrozenModel):
         Verbatim text to grade. A list of texts or a single text means grade 1. If given, relevance
         is decided by the evidence, not by the ids. A list of spans of documents, each with ``id``,
         ``start``, ``end`` and ``quote``, gives its quotes, and ``spans``.
-    spans : sequence of LabelSpan
+    spans : sequence of EvidenceSpan
         The evidence as spans of documents, written and read as ``evidence``.
     references : sequence of str
         Acceptable answers. Alias: ``reference``, with one text or several.
@@ -128,7 +128,7 @@ class Case(FrozenModel):
     relevant: dict[str, Grade] = Field(default_factory=dict)
     relevant_any: tuple[tuple[str, ...], ...] = ()
     evidence: dict[str, Grade] = Field(default_factory=dict)
-    spans: tuple[LabelSpan, ...] = Field(default=(), exclude=True, repr=False)
+    spans: tuple[EvidenceSpan, ...] = Field(default=(), exclude=True, repr=False)
     references: tuple[str, ...] = Field(
         default=(), validation_alias=AliasChoices("references", "reference")
     )
@@ -154,7 +154,7 @@ class Case(FrozenModel):
     _tags_as_text = field_validator("tags", mode="before")(case_fields.read_tags)
 
     @model_serializer(mode="wrap")
-    def _spans_in_place_of_quotes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _spans_in_place_of_quotes(self, handler: SerializerFunctionWrapHandler) -> Any:
         fields: dict[str, Any] = handler(self)
         if self.spans and "evidence" in fields:
             fields["evidence"] = [span.model_dump(exclude_defaults=True) for span in self.spans]

@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from misslink.case_fields import LabelSpan
+from misslink.case_fields import EvidenceSpan
 from misslink.errors import did_you_mean
 from misslink.io.goldset import GoldSet
 from misslink.retrieval.matching import LabelledNeed, is_of_document, is_short, passage_need
@@ -82,7 +82,7 @@ def anchor_goldset(
     )
 
 
-def _with_spans(case: Case, spans: Sequence[LabelSpan]) -> Case:
+def _with_spans(case: Case, spans: Sequence[EvidenceSpan]) -> Case:
     """The case with spans in place of its labels."""
     irrelevant = {name: grade for name, grade in case.relevant.items() if grade == 0}
     relevant = case.relevant if case.spans else irrelevant
@@ -96,8 +96,8 @@ def _with_spans(case: Case, spans: Sequence[LabelSpan]) -> Case:
 
 def _anchor_case(
     case: Case, search: _DocumentSearch, passages: Mapping[str, Passage]
-) -> tuple[tuple[LabelSpan, ...], list[UnanchoredLabel]]:
-    spans: list[LabelSpan] = []
+) -> tuple[tuple[EvidenceSpan, ...], list[UnanchoredLabel]]:
+    spans: list[EvidenceSpan] = []
     missing: list[UnanchoredLabel] = []
     evidence = any(case.evidence.values())
     listed = tuple(name for name, grade in case.relevant.items() if grade > 0)
@@ -129,16 +129,18 @@ class _DocumentSearch:
         self.texts = {document.id: document.text for document in documents}
         self._folded: dict[str, tuple[str, array[int]]] = {}
 
-    def span(self, document: str, start: int, end: int, grade: int, alternative: int) -> LabelSpan:
+    def span(
+        self, document: str, start: int, end: int, grade: int, alternative: int
+    ) -> EvidenceSpan:
         quote = self.texts[document][start:end]
-        return LabelSpan(
+        return EvidenceSpan(
             id=document, start=start, end=end, quote=quote, grade=grade, alternative=alternative
         )
 
-    def join(self, spans: Iterable[LabelSpan]) -> Iterator[LabelSpan]:
+    def join(self, spans: Iterable[EvidenceSpan]) -> Iterator[EvidenceSpan]:
         """Yield spans of which none overlap: overlapping ones of an alternative are joined."""
         ordered = sorted(spans, key=lambda span: (span.alternative, span.id, span.start))
-        joined: list[LabelSpan] = []
+        joined: list[EvidenceSpan] = []
         for span in ordered:
             last = joined[-1] if joined else None
             if (
@@ -152,7 +154,7 @@ class _DocumentSearch:
                 joined.append(span)
         yield from joined
 
-    def move(self, gold: GoldSet, case: Case, span: LabelSpan) -> LabelSpan:
+    def move(self, gold: GoldSet, case: Case, span: EvidenceSpan) -> EvidenceSpan:
         """A span at the place where its document has the quote now."""
         text = self.texts.get(span.id)
         if text is None:
