@@ -92,7 +92,11 @@ class SearchTrail:
         said = (turn.content for turn in case.history if turn.role == "user")
         asked = stems(" ".join((case.question, case.standalone_question or "", *said)))
         kept = set(stems(" ".join(queries)))
-        if pool.weight({*asked} - kept, passage_id) <= pool.weight(kept, passage_id):
+        k = len(self.trace.context(self.k)) or self.k
+        mostly = pool.weight({*asked} - kept, passage_id) > pool.weight(kept, passage_id)
+        if not mostly and not pool.rank({*asked}, passage_id) <= k < pool.rank(
+            kept, passage_id, 0.83
+        ):
             return None
         if turn := self.measured.prompted_before.get(case.id, {}).get(passage_id):
             return {"query": queries[-1], "reason_code": "prompted_before", "turn": turn}
