@@ -251,18 +251,10 @@ class NeedLocator:
             holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
             if c.labelled and (holds_most or self._is_on_subject(c)):
                 return False
-<<<<<<< HEAD
-        # Words alone prove nothing.
-        is_told = bool(own_values(need.text, question)) or (
-            self.denied and not self.known.by_heuristic
-        )
-        return is_told and self.lacks is not None and self.lacks(need.text, question)
-=======
         denied = self.denied and not self.known.by_heuristic
         if self.lacks is None or not (denied or own_values(need.text, question)):
             return False  # words alone prove nothing
         return self.lacks(need.text, question)
->>>>>>> owners
 
     def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows."""
