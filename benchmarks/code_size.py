@@ -30,7 +30,7 @@ BUDGETS = {
     "examples": 76,
     "gates": 1633,
     "goldset": 6239,
-    "io": 4241,
+    "io": 4519,
     "io/trace_formats": 1622,
     "judge": 1448,
     "judge/backends": 3015,
