@@ -185,3 +185,17 @@ def test_hostile_texts_do_not_reach_the_terminal(misslink):
     code, out, _ = misslink("compare", "runs/a", "runs/b")
     assert code == 0
     assert "\x1b[2J" not in out
+
+
+def test_score_tables_are_compared_and_a_bad_one_ends_with_2(misslink, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("case,metric,value\n" + "".join(f"q{n},mine,0\n" for n in range(8)))
+    Path("b.csv").write_text("case,metric,value\n" + "".join(f"q{n},mine,1\n" for n in range(8)))
+    code, out, _ = misslink("compare", "a.csv", "b.csv", "--html", "compared.html")
+    assert code == 0
+    assert out.startswith("b.csv is better than a.csv on mine (+")
+    assert "mine" in Path("compared.html").read_text()
+    Path("b.csv").write_text("case,metric,value\nq1,mine,much\n")
+    code, _, err = misslink("compare", "a.csv", "b.csv")
+    assert (code, len(err.strip().splitlines())) == (2, 1)
+    assert "b.csv, line 2, field 'mine': 'much' is not a number" in err

@@ -118,7 +118,7 @@ class Comparison(PairComparison, Result):
 
 
 def compare(
-    *runs: Run | SavedRun | str | Path,
+    *runs: Run | SavedRun | str | Path | Any,
     names: Sequence[str] = (),
     metrics: Sequence[str] | None = None,
     cases: Collection[str] | None = None,
@@ -128,8 +128,10 @@ def compare(
 
     Parameters
     ----------
-    runs : Run or path
-        Two or more runs, or their folders; each further one is compared with the first.
+    runs : Run, path, data frame or list of mappings
+        Two or more runs, or their folders; each further one is compared with the first. A file,
+        frame or list is a score table: case, metric and value, and where there is more run and
+        cluster. One with a column ``run`` may be several runs.
     names : sequence of str
         What outputs call the runs, in their order. Default: their folders.
     metrics : sequence of str or None
@@ -169,15 +171,8 @@ def compare(
     return comparison
 
 
-def _name_runs(
-    runs: Sequence[Run | SavedRun | str | Path], titles: Sequence[str]
-) -> list[tuple[str, str, SavedRun]]:
+def _name_runs(runs: Sequence[Any], titles: Sequence[str]) -> list[tuple[str, str, SavedRun]]:
     """Each run with its name and its title for people; no two are alike."""
-    if titles and (len(titles) != len(runs) or len(set(titles)) < len(titles)):
-        raise InputError(
-            f"{len(runs)} runs need {len(runs)} different names, in the same order",
-            field="--name",
-        )
     seen: dict[Any, Any] = {}
     for run in runs:
         key = Path(run).resolve() if isinstance(run, str | Path) else id(run)
@@ -187,7 +182,12 @@ def _name_runs(
             problem = f"this is the same run as {redact_url(seen[key])}; name another one"
             raise InputError(problem, path=redact_url(run))
         seen[key] = run
-    saved = [SavedRun.open(run, anywhere=True) for run in runs]
+    saved = [each for run in runs for each in SavedRun.open_all(run)]
+    if titles and (len(titles) != len(saved) or len(set(titles)) < len(titles)):
+        raise InputError(
+            f"{len(saved)} runs need {len(saved)} different names, in the same order",
+            field="--name",
+        )
     names = [each.name or f"run {place}" for place, each in enumerate(saved, 1)]
     if len(set(names)) < len(names):  # two folders whose ends are the same
         names = [
@@ -203,7 +203,8 @@ def _short_names(names: Sequence[str]) -> list[str]:
     for count in range(1, max(map(len, parts), default=0) + 1):
         short = ["/".join(path[-count:]) for path in parts]
         if len(set(short)) == len(short):
-            return short
+            ends = [name.rpartition("#")[2] for name in short]  # runs of a score table
+            return ends if len(set(ends)) == len(ends) else short
     return list(names)
 
 

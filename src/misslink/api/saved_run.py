@@ -15,6 +15,7 @@ from misslink.errors import InputError
 from misslink.io import add_to_run, read_complete_run, read_run
 from misslink.io.manifest import display_path, flatten_inputs
 from misslink.io.run_folder import report_file
+from misslink.io.score_tables import is_score_table, read_score_table
 from misslink.io.storage import redact_url
 from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.config import JudgeConfig
@@ -37,11 +38,14 @@ class SavedRun:
         None: a run in memory.
     keeps_results : bool
         Whether what is found out about the run is added to its folder.
+    column : str
+        Its name in the column ``run`` of a score table, which `folder` then is.
     """
 
     run: Run
     folder: Path | None
     keeps_results: bool = True
+    column: str = ""
 
     @classmethod
     def open(cls, run: Run | SavedRun | str | Path, *, anywhere: bool = False) -> SavedRun:
@@ -52,12 +56,23 @@ class SavedRun:
             return cls(run, None)
         return cls(read_complete_run(run, anywhere=anywhere), Path(run))
 
+    @classmethod
+    def open_all(cls, source: Any) -> list[SavedRun]:
+        """Return a run with its folder, or the runs of a score table."""
+        if not is_score_table(source):
+            return [cls.open(source, anywhere=True)]
+        file = Path(source) if isinstance(source, str | Path) else None
+        runs = read_score_table(source)
+        named = file is None or file.is_file()  # else the name is behind the file's
+        return [cls(run, file, False, name if named else "") for name, run in runs.items()]  # noqa: FBT003
+
     @property
     def name(self) -> str:
         """What outputs call it: the folder, or that which the run was written to."""
         if self.folder is None:
-            return summary_of(self.run).run or ""
-        return display_path(redact_url(self.folder))
+            return self.column or summary_of(self.run).run or ""
+        place = display_path(redact_url(self.folder))
+        return f"{place}#{self.column}" if self.column else place
 
     def save(
         self,

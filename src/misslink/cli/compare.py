@@ -28,7 +28,7 @@ _BY_RATES = (
 
 def compare(
     runs: list[Path] = typer.Argument(
-        ..., metavar="A B [C ...]", help="Run folders; each further one is compared with A."
+        ..., metavar="A B [C ...]", help="Run folders or score tables; each is compared with A."
     ),
     name: list[str] = option(
         [],

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def gate(
-    run: Path | None = typer.Argument(None, help="Run folder.", show_default=False),
+    run: Path | None = typer.Argument(None, help="Run folder or score table.", show_default=False),
     criteria: Path | None = CRITERIA_OPTION,
     baseline: Path | None = option(
-        None, "--baseline", "Run folder or summary.json to compare the run with."
+        None, "--baseline", "Run folder, summary.json or score table to compare with."
     ),
     allow_missing_baseline: bool = option(
         False, "--allow-missing-baseline", "Without a baseline, do not check regressions."

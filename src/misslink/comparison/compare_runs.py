@@ -9,7 +9,14 @@ from typing import Any
 
 from misslink.calibration.corrected_prevalence import compare_corrected_shares
 from misslink.comparison.missing_values import count_missing_values, one_sided_missing_values
-from misslink.comparison.pairing import CaseSelection, NamedRun, config_differences, pair_cases
+from misslink.comparison.pairing import (
+    CaseSelection,
+    NamedRun,
+    case_clusters,
+    config_differences,
+    is_scored_only,
+    pair_cases,
+)
 from misslink.comparison.preferences import StoredPreferences, answers_hash
 from misslink.comparison.run_metrics import MetricValue, metric_value, summary_metrics
 from misslink.comparison.shared_part import share_cases
@@ -84,6 +91,13 @@ def compare_runs(
     values = {per_run[0].name: per_run for name in names if (per_run := _per_run(selected, name))}
     if not values:
         raise InputError("there is no metric to compare; name one, such as recall@5")
+    scored_only = all(map(is_scored_only, selected))
+    if scored_only and not any(all(x.of_case for x in per_run) for per_run in values.values()):
+        raise InputError(
+            f"{' and '.join(named.name for named in runs)} have no metric in common; they have "
+            f"{', '.join(values)}"
+        )
+    clusters = case_clusters(selected[0], ids)
     tested = compare_paired_runs(
         [
             {name: _in_order(per_run[place], ids) for name, per_run in values.items()}
@@ -91,11 +105,12 @@ def compare_runs(
         ],
         seed=seed,
         lower_is_better={name for name, per_run in values.items() if per_run[0].lower_is_better},
+        clusters=clusters,
         families={name: _metric_level(selected, name) for name in values},
     )
     passed = [_per_run([run], PASSED)[0] for run in selected]
     passed_tests = compare_paired_runs(
-        [{PASSED: _in_order(value, ids)} for value in passed], seed=seed
+        [{PASSED: _in_order(value, ids)} for value in passed], seed=seed, clusters=clusters
     )
     matched = _match_preferences(preferences, runs)
     comparisons = []
@@ -282,10 +297,15 @@ def _is_good_share(name: str, comparison: Mapping[str, Any]) -> bool:
 
 
 def _metric_level(runs: Sequence[Run], name: str) -> str:
-    """Retrieval, generation or answer, within which tests are corrected; else such as 'link'."""
+    """Retrieval, generation or answer, within which tests are corrected; else such as 'link'.
+
+    All metrics of score tables are of one level.
+    """
     for level in METRIC_LEVELS:
         if any(name in getattr(summary_of(run), level) for run in runs):
             return level
+    if all(is_scored_only(run) for run in runs):
+        return "scores"
     room = name.partition(".")[0]
     return room if room in ("link", "coverage") else "retrieval"
 

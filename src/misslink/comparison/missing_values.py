@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from misslink.comparison.pairing import is_scored_only
 from misslink.comparison.run_metrics import MetricValue, judged_readings
 from misslink.documents import manifest_of
 from misslink.parts import by_case, case_ids
@@ -19,6 +20,7 @@ _APP_FAILED, _VERDICT_FAILED = "the app failed", "the verdict failed"
 _APP_FAILED_ON = "the app failed on"
 _RETRIEVAL_UNKNOWN_FOR = "retrieval is unknown for"
 _NO_TRACE_OF = "there is no trace of"
+_NO_VALUE_OF = "there is no value of"
 _LINK_METRICS = frozenset({"faithfulness", "correctness", "abstention"})
 
 
@@ -133,7 +135,9 @@ def unmeasured_cases(run: Run) -> dict[str, str]:
 
     A mean leaves them out, so an app that fails on hard questions looks better.
     """
-    reasons = {case.id: _NO_TRACE_OF for case in run.cases}
+    reasons = dict.fromkeys(
+        case_ids(run.cases), _NO_VALUE_OF if is_scored_only(run) else _NO_TRACE_OF
+    )
     for trace in run.traces:
         if trace.error is not None:
             reasons[trace.case_id] = _APP_FAILED_ON

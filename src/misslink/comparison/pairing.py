@@ -132,6 +132,21 @@ def _difference_notes(
         yield f"{cases} another answer in each run: metrics that depend on it leave them out"
 
 
+def case_clusters(run: Run, ids: Sequence[str]) -> list[str] | None:
+    """Return the ``group`` of each case, which vary together; None if no two cases have one."""
+    cases = by_case(run.cases)
+    groups = [cases[name].group for name in ids]
+    shared = [group for group in groups if group is not None]
+    if len(set(shared)) == len(shared):
+        return None
+    return [f"group {g}" if g else f"case {i}" for g, i in zip(groups, ids, strict=True)]
+
+
+def is_scored_only(run: Run) -> bool:
+    """Whether it is a score table: nothing is known of what the app did."""
+    return bool(run.verdicts) and not run.traces and not run.links
+
+
 def _sample_ids(ids: Sequence[str]) -> str:
     """The first few ids, on one line whatever is in them."""
     listed = ", ".join(repr(name[:_ID_LENGTH]) for name in ids[:_MAX_LISTED])

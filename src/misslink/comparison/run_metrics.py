@@ -179,7 +179,12 @@ def summary_metrics(runs: Sequence[Run]) -> list[str]:
         for run in runs:
             metrics = getattr(summary_of(run), level)
             names += (name for name in metrics if name != CONVERSATIONS)
-    judged = [name for run in runs if run.verdicts for name in judged_readings(run)]
+    judged = [
+        name
+        for run in runs
+        for name, (metric, read) in judged_readings(run).items()
+        if any(score.metric == metric and read(score) is not None for score in run.scores)
+    ]
     return list(dict.fromkeys([*names, *(judged if not names else ())]))
 
 

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from misslink.comparison.missing_values import judged_metrics_behind, newly_unmeasured
-from misslink.comparison.pairing import NamedRun, config_differences, pair_cases
+from misslink.comparison.pairing import (
+    NamedRun,
+    case_clusters,
+    config_differences,
+    pair_cases,
+)
 from misslink.comparison.run_metrics import (
     ROUNDING_TOLERANCE,
     UNKNOWN_OUTCOMES,
@@ -30,10 +35,11 @@ from misslink.gates.outcome import GateOutcome, MetricChange
 from misslink.io import read_complete_run
 from misslink.io.jsonl import read_text
 from misslink.io.manifest import display_path
+from misslink.io.score_tables import is_score_table, read_scored_run
 from misslink.io.storage import as_url, redact_url
 from misslink.render.format import metric_bounds
 from misslink.stats import paired_difference, proportion
-from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL
+from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL, paired_test
 from misslink.types import Estimate, Reason, Run
 
 _LINK_COUNTS = ("failures", "retrieval", "answers")
@@ -50,24 +56,49 @@ class GateBaseline:
     summary: Mapping[str, Any]
 
 
-def read_baseline(path: str | Path) -> GateBaseline:
-    """Read a run folder, or the ``summary.json`` of one; raise InputError for anything else."""
-    path = Path(path)
+def read_baseline(source: Any) -> GateBaseline:
+    """Return a run as a baseline.
+
+    Parameters
+    ----------
+    source : Run, path, data frame or list of mappings
+        A run, its folder, its ``summary.json``, or a score table.
+
+    Raises
+    ------
+    InputError
+        It is anything else.
+    """
+    if isinstance(source, Run):
+        return GateBaseline(Path("given as a run"), source, source.summary)
+    if not isinstance(source, str | Path):
+        run = read_scored_run(source)
+        return GateBaseline(Path("given as a table"), run, run.summary)
+    path = Path(source)
     if path.is_dir() or as_url(path):
         run = read_complete_run(path, anywhere=True)
         return GateBaseline(path, run, run.summary)
-    text = read_text(path)
-    try:
-        summary = json.loads(text)
-    except (ValueError, RecursionError):
-        summary = None
-    if not isinstance(summary, dict) or not all(
-        isinstance(summary.get(level), dict) for level in (*METRIC_LEVELS, "link")
-    ):
+    summary = _read_summary(path) if path.suffix == ".json" else None
+    if summary is not None:
+        return GateBaseline(path, None, summary)
+    if path.name == "summary.json" or not is_score_table(path):
         raise InputError(
-            "this is not a baseline; name a run folder, or its summary.json", path=path
+            "this is not a baseline; name a run folder, its summary.json or a score table",
+            path=path,
         )
-    return GateBaseline(path, None, summary)
+    run = read_scored_run(path)
+    return GateBaseline(path, run, run.summary)
+
+
+def _read_summary(path: Path) -> dict[str, Any] | None:
+    """The summary of a run; None where the file is none."""
+    try:
+        summary = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        return None
+    levels = (*METRIC_LEVELS, "link")
+    is_one = isinstance(summary, dict) and all(isinstance(summary.get(x), dict) for x in levels)
+    return summary if is_one else None
 
 
 def summary_estimate(summary: Mapping[str, Any], name: str) -> Estimate:
@@ -360,8 +391,9 @@ def metric_change(
     }
     before_after = [[pair[side] for pair in pairs.values()] for side in (0, 1)]
     # The difference of the two in the order in which it is a loss.
-    loss_order = before_after if value.lower_is_better else before_after[::-1]
-    test = paired_difference(*loss_order)
+    first, then = before_after if value.lower_is_better else before_after[::-1]
+    clusters = case_clusters(run, list(pairs))
+    test = paired_test(first, then, clusters)
     losses = {name: sign * (new - old) for name, (old, new) in pairs.items()}
     changed = sorted(
         (name for name, loss in losses.items() if abs(loss) > ROUNDING_TOLERANCE),
@@ -375,7 +407,7 @@ def metric_change(
         means = [earlier.estimate.value, value.estimate.value]
     return MetricChange(
         drop,
-        lambda level: paired_difference(*loss_order, level=level).difference,
+        lambda level: paired_test(first, then, clusters, level=level).difference,
         p=test.p,
         worse=tuple(name for name in changed if losses[name] > 0),
         means=(means[0], means[1]) if means else None,

@@ -41,6 +41,7 @@ _FAMILIES = {
     "answer": ("Answers", "what people get"),
     "generation": ("Generation", "what the model makes of its passages"),
     "retrieval": ("Retrieval", "what the retriever finds"),
+    "scores": ("Scores", "what the tables have"),
 }
 # With another number of passages these change whatever the retriever does.
 _FOLLOWS_K = ("precision", "f1", "context_relevance", "context_precision")

@@ -103,16 +103,17 @@ def _cluster_estimate(
     seed: int,
     *,
     few_bounds: bool,
+    level: float = LEVEL,
 ) -> Estimate:
     """The mean; `few_bounds`: the bounds are only the largest values seen, so each adds half a case."""
-    (least, most), level = bounds, LEVEL
+    least, most = bounds
     sums, sizes = _cluster_sums(values, clusters)
     n = len(values)
     centre = min(max(math.fsum(values) / n, least), most)
     if len(sizes) <= 1:
         return without_interval(centre, ONE_CLUSTER, n=n, method="cluster bootstrap")
     if len(sizes) > NORMAL_FROM:
-        half = critical_value() * _standard_error(sums, sizes)
+        half = critical_value(level) * _standard_error(sums, sizes)
         low, high, method = centre - half, centre + half, "cluster normal"
     else:
         added = float(sizes.mean())
@@ -144,6 +145,7 @@ def clustered_difference(
     clusters: Sequence[Hashable],
     *,
     seed: int = 0,
+    level: float = LEVEL,
 ) -> PairedComparison:
     """Compare two systems on the same cases, as `paired_difference` does, by cluster.
 
@@ -154,6 +156,8 @@ def clustered_difference(
     clusters : sequence of hashable, one a case
     seed : int
         Random seed of the interval and of the sign flips.
+    level : float
+        Confidence level of the interval, in (0, 1).
 
     Returns
     -------
@@ -203,9 +207,10 @@ def clustered_difference(
     def p_at(shift: float) -> float:
         return sign_flips(np.round(sums - shift * sizes, _DECIMALS).tolist(), seed=seed)
 
-    estimate = _cluster_estimate(differences, names, (-largest, largest), seed, few_bounds=True)
+    bounds = (-largest, largest)
+    estimate = _cluster_estimate(differences, names, bounds, seed, few_bounds=True, level=level)
     return PairedComparison(
-        difference=interval_of_test(estimate, p_at),
+        difference=interval_of_test(estimate, p_at, level),
         p=p_at(0.0),
         detectable=detectable_shift(len(sizes)) * spread if spread else None,
         groups=len(sizes),

@@ -8,7 +8,7 @@ from typing import Any
 
 from misslink.stats import paired_tests
 from misslink.stats.clustered import clustered_difference, clustered_mean
-from misslink.stats.intervals import mean
+from misslink.stats.intervals import LEVEL, mean
 from misslink.types import Estimate
 
 SIGNIFICANCE_LEVEL = 0.05  # of p, corrected: below it a difference has a winner
@@ -87,6 +87,20 @@ def compare_paired_runs(
     return [{name: document for name, (document, _) in row.items()} for row in tested]
 
 
+def paired_test(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    clusters: Sequence[Hashable] | None,
+    *,
+    seed: int = 0,
+    level: float = LEVEL,
+) -> paired_tests.PairedComparison:
+    """Compare two runs over the cases with both values, by cluster where there are some."""
+    if clusters is None:
+        return paired_tests.paired_difference(a, b, seed=seed, level=level)
+    return clustered_difference(a, b, clusters, seed=seed, level=level)
+
+
 def _test_metric(
     a: Sequence[float | None],
     b: Sequence[float | None],
@@ -94,10 +108,7 @@ def _test_metric(
     clusters: Sequence[Hashable] | None,
 ) -> tuple[dict[str, Any], paired_tests.PairedComparison]:
     """The document of one metric, without what depends on the others, and its test."""
-    if clusters is None:
-        paired = paired_tests.paired_difference(a, b, seed=seed)
-    else:
-        paired = clustered_difference(a, b, clusters, seed=seed)
+    paired = paired_test(a, b, clusters, seed=seed)
     both = [
         (float(x), float(y), group)
         for x, y, group in zip(a, b, clusters or range(len(a)), strict=True)
