@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import signal
 import ssl
 import sys
 from functools import cache
@@ -21,6 +22,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from judge_server import JudgeServer
 
 gc.disable()  # until all is collected
+
+# A shell starts what runs in the background with the interrupt ignored; tests of Ctrl-C would wait forever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Each HTTP client reads the certificates anew, for 30 ms; the tests open hundreds, none with TLS.
 ssl.create_default_context = cache(ssl.create_default_context)
