@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from misslink.gates.outcome import GateDecision
     from misslink.judge.config import JudgeConfig
     from misslink.judge.judged_metric import JudgedMetric
+    from misslink.metrics.rubric import Rubric
     from misslink.pipeline.evaluate import evaluate, evaluate_async
     from misslink.pipeline.rejudge import rejudge
     from misslink.selftests.document import Selftest
@@ -44,6 +45,7 @@ __all__ = [
     "MisslinkError",
     "Passage",
     "Replay",
+    "Rubric",
     "Run",
     "Selftest",
     "Trace",
@@ -83,6 +85,7 @@ _HOMES = {
     "gates.outcome": ("GateDecision",),
     "judge.config": ("JudgeConfig",),
     "judge.judged_metric": ("JudgedMetric",),
+    "metrics.rubric": ("Rubric",),
     "pipeline.evaluate": ("evaluate", "evaluate_async"),
     "pipeline.rejudge": ("rejudge",),
     "selftests.document": ("Selftest",),

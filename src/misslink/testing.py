@@ -86,6 +86,10 @@ class ScriptedJudge:
             claims.append({"span": sentence, "quotes": [] if bad else quotes, "support": support})
         relevant = [{"passage": n, "relevant": n == 1} for n in range(1, len(passages) + 1)]
         said = {"claims": claims, "passages": relevant, "helpful": None}
+        criteria = [
+            {"criterion": each["name"], "met": "yes"} for each in ask.inputs.get("criteria", ())
+        ]
+        said = {**said, "criteria": criteria} if criteria else said
         references = enumerate(ask.inputs.get("references", ()), 1)
         stated = [{"reference": n, "text": text, "answer": "states"} for n, text in references]
         return {**said, "reference_claims": stated} if stated else said

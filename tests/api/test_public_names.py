@@ -16,7 +16,15 @@ FUNCTIONS = {
 }  # fmt: skip
 MODELS = {"Case", "Claim", "Estimate", "Link", "Passage", "Run", "Trace", "Verdict"}
 RESULTS = {"CalibrationDocument", "Comparison", "GateDecision", "Replay", "Selftest", "WhatIf"}
-OTHERS = {"JudgeConfig", "JudgedMetric", "MisslinkError", "__version__", "judge", "testing"}
+OTHERS = {
+    "JudgeConfig",
+    "JudgedMetric",
+    "MisslinkError",
+    "Rubric",
+    "__version__",
+    "judge",
+    "testing",
+}
 
 
 def test_the_public_names_are_these():

@@ -15,6 +15,7 @@ from misslink.calibration_document import CalibrationDocument
 from misslink.documents import audit_of
 from misslink.errors import InputError
 from misslink.io.label_folder import LABELS_FOLDER
+from misslink.metrics.rubric import metric_name
 from misslink.registry import judged_metrics
 from misslink.types import Run
 
@@ -45,7 +46,7 @@ def calibrate(
     all_verdicts : as `verdicts`, or None
         The verdicts whose share of good cases is corrected. None: the same ones.
     metric : str
-        The judged metric that is labelled.
+        The judged metric that is labelled; ``rubric:FILE`` for a criterion of your own.
     threshold : float or None
         Lowest probability (else value) of a good case, in [0, 1]. None: the judge's own.
     target : float
@@ -77,6 +78,7 @@ def calibrate(
     """
     if (run is None) == (verdicts is None):
         raise InputError("Name a run folder, or a file with --verdicts: one of the two.")
+    metric = metric_name(metric)
     trust = TrustCriteria.read(limits) if limits else TrustCriteria()
     saved = None if run is None else SavedRun.open(run)
     human = load_labels([_label_folder(saved)] if labels is None else labels)

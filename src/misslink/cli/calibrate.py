@@ -63,7 +63,7 @@ def calibrate(
         "File of the verdicts whose share of good cases is corrected.",
         show_default="the same verdicts",
     ),
-    metric: str = option("faithfulness", "--metric", "Labelled metric."),
+    metric: str = option("faithfulness", "--metric", "Labelled metric, or rubric:FILE."),
     threshold: float | None = option(
         None,
         "--threshold",

@@ -113,7 +113,13 @@ class Subject:
         texts = tuple(passage.text for passage in self.context)
         history = tuple(message.model_dump() for message in self.case.history)
         return examine(
-            self.question, texts, self.answer, references, history=history, prompts=self.prompts
+            self.question,
+            texts,
+            self.answer,
+            references,
+            history=history,
+            criteria=tuple(each._asdict() for each in self.prompts.criteria),
+            prompts=self.prompts,
         )
 
 

@@ -7,11 +7,11 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import jinja2
 import jinja2.sandbox
@@ -279,6 +279,13 @@ def _fence_label(call: nodes.Call) -> set[str]:
     return {value.rstrip("_0123456789")} - {""} if isinstance(value, str) else set()
 
 
+class Criterion(NamedTuple):
+    """What a user's own metric asks of an answer, in the same call as everything else."""
+
+    name: str
+    question: str
+
+
 _FRONT_MATTER = re.compile(r"\A\+\+\+\n(.*?)\n\+\+\+\n", re.DOTALL)
 
 
@@ -295,6 +302,8 @@ class Prompt:
     text : str
         The whole file.
     path : str
+    addition : str
+        Stands behind the block ``system``.
     """
 
     ref: PromptRef
@@ -302,6 +311,19 @@ class Prompt:
     template: PromptTemplate = field(compare=False, repr=False)
     text: str
     path: str
+    addition: str = ""
+
+    def with_criteria(self, criteria: Sequence[Criterion]) -> Prompt:
+        """Return a prompt that asks for criteria of the user's own, too; it has another hash."""
+        if not criteria:
+            return self
+        asked = "".join(f"\n- {name}: {' '.join(question.split())}" for name, question in criteria)
+        addition = (
+            f"\ncriteria: of each one below, criterion (its name), met: yes | partly | no.{asked}"
+        )
+        digest = hashlib.sha256((self.text + addition).encode()).hexdigest()
+        ref = self.ref.model_copy(update={"sha256": digest})
+        return replace(self, ref=ref, addition=addition)
 
     def messages(self, texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the rendered prompt as chat messages, the stable part first.
@@ -310,7 +332,10 @@ class Prompt:
         where the template reads something else, or does what it must not.
         """
         system, user = self.template.render(texts)
-        return {"role": "system", "content": system}, {"role": "user", "content": user}
+        return {"role": "system", "content": system + self.addition}, {
+            "role": "user",
+            "content": user,
+        }
 
 
 @dataclass(frozen=True)
@@ -321,11 +346,14 @@ class Prompts:
     ----------
     folder : Path or None
         Whose prompts go before the built-in ones of the same name. None: the built-in ones.
+    criteria : tuple of Criterion
+        What an examination judges, too.
 
     Each file is read once, so that a run asks the same from its first case to its last.
     """
 
     folder: Path | None = None
+    criteria: tuple[Criterion, ...] = ()
     _read: dict[str, Prompt] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
@@ -373,8 +401,10 @@ class Prompts:
         InputError
             There is none, or it is damaged, or lets untrusted text past the fence.
         """
-        if name in self._read:
-            return self._read[name]
+        prompt = self._read.get(name) or self._read_file(name)
+        return prompt.with_criteria(self.criteria) if name == "examination" else prompt
+
+    def _read_file(self, name: str) -> Prompt:
         if self.folder is None or not self.overrides(name):
             prompt = _read_prompt(name, prompts_folder())
         else:

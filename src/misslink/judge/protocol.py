@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from misslink.judge.config import Price
-from misslink.judge.prompts import BUILT_IN, Prompt, Prompts, RenderedMessages
+from misslink.judge.prompts import BUILT_IN, Criterion, Prompt, Prompts, RenderedMessages
 from misslink.types import PromptRef, Usage
 
 
@@ -508,6 +508,50 @@ class ConversationExaminationWithReference(ExaminationWithReference, StandaloneQ
     """What is said of a case with a history and reference answers."""
 
 
+class ExaminedCriterion(_Part):
+    """Whether the answer meets a criterion of the user's own; null where a judge cannot tell."""
+
+    criterion: str
+    met: Literal["yes", "partly", "no"] | None = None
+
+
+class JudgedCriteria(_Part):
+    """What is said of the user's own criteria, beside an examination."""
+
+    criteria: tuple[ExaminedCriterion, ...]
+
+
+class CriteriaExamination(Examination, JudgedCriteria):
+    """An examination with criteria."""
+
+
+class CriteriaExaminationWithReference(ExaminationWithReference, JudgedCriteria):
+    """The same with reference answers."""
+
+
+class CriteriaConversationExamination(ConversationExamination, JudgedCriteria):
+    """The same with a history."""
+
+
+class CriteriaConversationExaminationWithReference(
+    ConversationExaminationWithReference, JudgedCriteria
+):
+    """The same with a history and reference answers."""
+
+
+# By what an examination has: criteria, a history, references.
+_EXAMINATIONS: Mapping[tuple[bool, bool, bool], type[Examination]] = {
+    (False, False, False): Examination,
+    (False, False, True): ExaminationWithReference,
+    (False, True, False): ConversationExamination,
+    (False, True, True): ConversationExaminationWithReference,
+    (True, False, False): CriteriaExamination,
+    (True, False, True): CriteriaExaminationWithReference,
+    (True, True, False): CriteriaConversationExamination,
+    (True, True, True): CriteriaConversationExaminationWithReference,
+}
+
+
 class ExaminationRest(_Part):
     """The claims of sentences that an examination left out."""
 
@@ -533,6 +577,7 @@ def examine(
     references: tuple[str, ...] = (),
     *,
     history: Sequence[Mapping[str, str]] = (),
+    criteria: Sequence[Mapping[str, str]] = (),
     prompts: Prompts = BUILT_IN,
 ) -> Ask:
     """Ask for claims with support and quotes, passage relevance, and the response as a whole.
@@ -546,16 +591,19 @@ def examine(
         Acceptable answers; without any the reply says nothing of correctness.
     history : sequence of mapping
         Earlier messages, oldest first, each with ``role`` and ``content``.
+    criteria : sequence of mapping
+        The user's own, each with ``name`` and ``question``.
     prompts : Prompts
         Where ``examination`` and ``label_alone`` are read from.
     """
-    inputs = {
+    inputs: dict[str, Any] = {
         "question": question,
         "passages": passages,
         "answer": answer,
         "references": references,
         "history": tuple(history),
     }
+    whole = {**inputs, "criteria": tuple(criteria)} if criteria else inputs
 
     def alone() -> Ask:
         return Ask.rendered(prompts.load("label_alone"), inputs, LabelAlone, structured=False)
@@ -565,8 +613,7 @@ def examine(
         asked = {**inputs, "sentences": sentences}
         return Ask.rendered(prompts.load("examination_rest"), asked, schema)
 
-    schema: type[Examination] = ExaminationWithReference if references else Examination
-    if history:
-        schema = ConversationExaminationWithReference if references else ConversationExamination
-    asked = Ask.rendered(prompts.load("examination"), inputs, schema, alone=alone)
+    schema = _EXAMINATIONS[bool(criteria), bool(history), bool(references)]
+    asking = replace(prompts, criteria=tuple(Criterion(**each) for each in criteria))
+    asked = Ask.rendered(asking.load("examination"), whole, schema, alone=alone)
     return replace(asked, rest=rest)

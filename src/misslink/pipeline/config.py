@@ -14,6 +14,7 @@ from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, option_field
 if TYPE_CHECKING:  # the command line reads the options and need not load these
     from misslink.engines.protocol import Engine
     from misslink.judge.protocol import Judge
+    from misslink.metrics.rubric import Rubric
     from misslink.types import Case, Passage, Trace
 
 _MAP_METHODS = ("umap", "pca", "none")
@@ -64,6 +65,13 @@ class EvaluationConfig:
         "heuristic",
         "Judge: heuristic, openai:MODEL, none, or another (see above).",
         envvar="MISSLINK_JUDGE",
+    )
+    metrics: Sequence[str | Rubric] = option_field(
+        (),
+        "Criterion of your own, judged too: rubric:FILE; repeatable.",
+        flag="--metric",
+        type=list[str],
+        show_default=False,
     )
     out: str | Path | None = option_field(
         None, "Run folder to write, or a URL.", show_default="reports/DATE-TIME"
@@ -219,6 +227,7 @@ class EvaluationOptions(TypedDict, total=False):
     only: Sequence[str]
     sample: int | None
     judge: str | Judge | None
+    metrics: Sequence[str | Rubric]
     out: str | Path | None
     k: int | None
     ks: str | Sequence[int]

@@ -30,6 +30,7 @@ from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.readings import ALWAYS_READ
 from misslink.judge.session import JudgeSession, open_judge
+from misslink.metrics.rubric import read_rubrics
 from misslink.parts import PartWriter
 from misslink.pipeline.config import EvaluationConfig
 from misslink.registry import engines, judged_metrics
@@ -115,11 +116,13 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     whole, recorded = _read_cases(config)
     gold = _select_cases(config, whole)
     corpus = _read_corpus(config)
-    metrics = [judged_metrics.get(name) for name in judged_metrics.names()]
+    rubrics = read_rubrics(config.metrics)
+    metrics = [*map(judged_metrics.get, judged_metrics.names()), *rubrics]
     metrics.sort(key=lambda metric: metric.level)
     labels = _read_labels(config, whole, gold, [metric.name for metric in metrics])
     terms = config.judging
-    prompts = Prompts.from_spec(terms.prompts)
+    criteria = tuple(rubric.criterion for rubric in rubrics)
+    prompts = replace(Prompts.from_spec(terms.prompts), criteria=criteria)
     document, calibration = None, None
     if config.calibration:
         document = read_calibration_document(config.calibration)

@@ -18,6 +18,7 @@ from misslink.judge.config import DEFAULT_CACHE, NO_KEY_NEEDED, JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
 from misslink.linking.owners import link_case
+from misslink.metrics.rubric import Rubric
 from misslink.pipeline.assembly import assemble_run
 from misslink.pipeline.config import EvaluationConfig, EvaluationOptions, Progress
 from misslink.pipeline.context import EvaluationContext, open_context
@@ -92,6 +93,7 @@ def evaluate(
     engine: str | Engine = "local",
     ray_address: str | None = None,
     workers: int | None = None,
+    metrics: Sequence[str | Rubric] = (),
     progress: Progress | None = None,
     command: str | None = None,
 ) -> Run:
@@ -173,6 +175,8 @@ def evaluate(
         Ray cluster, ``auto`` or ``HOST:PORT``. None starts one on this machine.
     workers : int or None
         Number of Ray workers. None: one for each processor.
+    metrics : sequence of Rubric or str
+        Criteria of your own, judged in the same call; ``rubric:FILE`` reads one from a file.
     progress : callable or None
         Called with the stage, how many cases are done, and how many there are.
     command : str or None

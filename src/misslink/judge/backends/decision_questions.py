@@ -382,6 +382,14 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, obj
         "declined": Question("Does the answer only say it cannot answer?", values=_YES_NO),
         **_field_questions(),
     }
+    if criteria := inputs.get("criteria"):
+        draft["criteria"] = [
+            {
+                "criterion": each["name"],
+                "met": Question(each["question"], values=_YES_NO_WORDS, fallback=None),
+            }
+            for each in criteria
+        ]
     if references:
         _add_references(task, draft, references)
     return draft

@@ -97,9 +97,12 @@ class HeuristicJudge:
         if not {"question", "passages", "answer"} <= set(ask.inputs):
             problem = f"the judge {self.name} knows the examination only, not '{ask.name}'"
             return protocol.Reply(parsed=None, raw="", problem=problem)
-        reply = self._examine(**ask.inputs)
-        if ask.inputs.get("history") and reply.parsed:  # the schema of a conversation has more
-            return replace(reply, parsed=ask.schema.model_validate(reply.parsed.model_dump()))
+        inputs = dict(ask.inputs)
+        criteria = [{"criterion": each["name"]} for each in inputs.pop("criteria", ())]
+        reply = self._examine(**inputs)
+        if reply.parsed and not isinstance(reply.parsed, ask.schema):  # it has more
+            said = reply.parsed.model_dump() | {"criteria": criteria}
+            return replace(reply, parsed=ask.schema.model_validate(said))
         return reply
 
     async def close(self) -> None:

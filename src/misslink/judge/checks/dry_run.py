@@ -253,7 +253,14 @@ def _text_length(ask: Ask) -> int:
 
 async def simulate_reply(inputs: Mapping[str, Any]) -> int | None:
     """Characters of the JSON that the heuristic judge would answer; None where it cannot."""
-    if not _EXAMINATION_INPUTS <= set(inputs) <= {*_EXAMINATION_INPUTS, "references", "history"}:
+    if (
+        not _EXAMINATION_INPUTS
+        <= set(inputs)
+        <= {
+            *_EXAMINATION_INPUTS,
+            *("references", "history", "criteria"),
+        }
+    ):
         return None
     reply = await open_heuristic().ask(examine(**inputs))
     return len(reply.parsed.model_dump_json()) if reply.parsed else None
