@@ -11,6 +11,7 @@ Make = Callable[[App], Planted]
 KINDS: dict[str, Make] = {}
 SECOND: dict[str, Make] = {}
 THIRD: dict[str, Make] = {}
+FOURTH: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -49,6 +50,12 @@ def second_kind(make: Make) -> Make:
 def third_kind(make: Make) -> Make:
     """List a kind of the third set."""
     THIRD[make.__name__] = make
+    return make
+
+
+def fourth_kind(make: Make) -> Make:
+    """List a kind of the fourth set."""
+    FOURTH[make.__name__] = make
     return make
 
 
