@@ -17,6 +17,7 @@ from pydantic import BaseModel, JsonValue
 
 from attacks import ATTACKS
 from misslink import types as nouns
+from misslink.case_fields import EvidenceSpan
 from misslink.types import (
     Case,
     Claim,
@@ -71,6 +72,8 @@ class Hostile:
         for name, field in noun.model_fields.items():
             if name not in given:
                 given[name] = self.value(field.annotation, f"{noun.__name__}.{name}")
+        if noun is EvidenceSpan:  # as long as its quote
+            given["end"] = given["start"] + len(given["quote"])
         return noun(**given)
 
     def value(self, kind: Any, where: str) -> Any:
