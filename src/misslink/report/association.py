@@ -25,6 +25,7 @@ from misslink.documents import (
 from misslink.failure_modes import FAILURE_MODES
 from misslink.render.format import (
     FormattedEstimate,
+    as_sentence,
     describe_negligible,
     format_difference,
     format_estimate,
@@ -134,11 +135,11 @@ def adjust_associations(run: Run) -> tuple[AdjustedTable, ...]:
         if all(stratum.risk_difference.value is None for stratum in adjusted.strata):
             continue
         notes = (
-            _as_sentence(adjusted.change),
+            _note_sentence(adjusted.change),
             _heterogeneity_note(adjusted.heterogeneity),
             _left_out_note(adjusted.left_out),
         )
-        warning = _as_sentence(adjusted.warning)
+        warning = _note_sentence(adjusted.warning)
         if warning:  # only groups with both none and all count
             tables_of = (stratum.table for stratum in adjusted.strata)
             sizes = [(table.none.total, table.all.total) for table in tables_of]
@@ -177,8 +178,8 @@ def correct_association(run: Run) -> CorrectedAssociation | None:
     return CorrectedAssociation(rows, note)
 
 
-def _as_sentence(note: Note | None) -> str:
-    return f"{note.message[:1].upper()}{note.message[1:]}." if note else ""
+def _note_sentence(note: Note | None) -> str:
+    return as_sentence(note.message) if note else ""
 
 
 def _before_after(
@@ -298,7 +299,7 @@ def _contingency_table(
                 None,
                 [
                     _trend_note(association.trend, columns[0]),
-                    *map(_as_sentence, association.warnings),
+                    *map(_note_sentence, association.warnings),
                 ],
             )
         ),
@@ -393,7 +394,7 @@ def _replay_facts(replay: Replay) -> str:
     )
     facts = ", ".join(part for part in parts if part)
     sentences = [facts, *(note.message for note in replay.warnings)]
-    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences if text)
+    return " ".join(as_sentence(text) for text in sentences if text)
 
 
 def _net_sentence(label: str, net: Estimate, confirmed: Estimate) -> str:
@@ -429,7 +430,7 @@ def _describe_replay(case: ReplayedCase) -> str:
         if case.outcomes.get("observed") == "good" and not (is_good or case.confirmed)
         else "",
         "Flaky: an irrelevant change turns the answer, too." if case.flaky else "",
-        f"{case.note[:1].upper()}{case.note[1:]}." if case.note else "",
+        as_sentence(case.note or ""),
     )
     text = f"{verdict}: {outcomes}." if outcomes else f"{verdict}."
     return " ".join(filter(None, (text, *notes)))

@@ -11,7 +11,13 @@ from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import can_search_fix
 from misslink.parts import by_case, case_ids, group_by_case, last_of_each
-from misslink.render.format import format_decimal, format_percent, pluralize, shorten
+from misslink.render.format import (
+    as_sentence,
+    format_decimal,
+    format_percent,
+    pluralize,
+    shorten,
+)
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, describe_need, describe_source
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
@@ -416,7 +422,7 @@ def _summarize_case(
     elif not can_search_fix(link) or any(
         (e.failure, e.reason_code) == stated for e in link.evidence
     ):
-        where = f"{link.reason[:1].upper()}{link.reason[1:]}."
+        where = as_sentence(link.reason)
     bad = {index for index, claim in enumerate(claims) if claim.support != "supported"}
     wrong = sum(claim.correct is False for claim in claims)
     text = f"{len(bad):,} of {pluralize(len(claims), 'claim')} unsupported." if bad else ""
