@@ -33,7 +33,13 @@ from misslink.render.format import (
     pluralize,
 )
 from misslink.report.glossary import ARMS, CAUSES
-from misslink.report.links import CORRECT_VALUES, mode_label, number_cases, view_fragment
+from misslink.report.links import (
+    CORRECT_VALUES,
+    LinkedCases,
+    mode_label,
+    number_cases,
+    view_fragment,
+)
 from misslink.retrieval import case_exposures
 from misslink.types import Estimate, Run
 
@@ -83,20 +89,12 @@ class AdjustedTable:
 
 
 @dataclass(frozen=True)
-class LinkedCount:
-    """A number of cases and their fragment, "" where the summary is of other links."""
-
-    cases: int
-    fragment: str
-
-
-@dataclass(frozen=True)
 class CrossRow:
     """The bad and the good answers at an exposure, and the risk of a bad one."""
 
     label: str
-    bad: LinkedCount
-    good: LinkedCount
+    bad: LinkedCases
+    good: LinkedCases
     risk: FormattedEstimate
 
 
@@ -269,10 +267,10 @@ def _contingency_table(
             at = exposures[link.case_id], said
             numbers_at.setdefault(at, []).append(numbers[link.case_id])
 
-    def cell(count: int, row: str, value: str) -> LinkedCount:
+    def cell(count: int, row: str, value: str) -> LinkedCases:
         ids = numbers_at.get((row, value), [])
         known = count and len(ids) == count
-        return LinkedCount(count, view_fragment(ids=sorted(ids)) if known else "")
+        return LinkedCases(value, count, view_fragment(ids=sorted(ids)) if known else "")
 
     if not table.total:
         return None
