@@ -131,17 +131,17 @@ def test_marks_stay_inside_whatever_the_document_says(run):
     drawn = _map(run, queries=wild, lines=[])
 
     assert len(drawn.marks) == 1  # the other has no place
-    assert 0 < drawn.marks[0].x < drawn.width
-    assert 0 < drawn.marks[0].y < drawn.height
+    assert 0 < drawn.marks[0].x < drawn.size
+    assert 0 < drawn.marks[0].y < drawn.size
 
 
 def test_lines_lead_from_the_question_to_the_passage_and_stand_in_the_table(found):
     assert len(found.segments) == len(found.segments) == 3  # the fourth leads off the map
-    assert found.segments[0].passage_id == "with#1"
-    assert re.fullmatch(r"case=\d+", found.segments[0].href)
+    assert found.segments[0].passage.id == "with#1"
+    assert re.fullmatch(r"case=\d+", found.segments[0].question.href)
     segment = found.segments[0]
-    assert any((mark.x, mark.y) == (segment.x1, segment.y1) for mark in found.marks)
-    assert any((dot.x, dot.y, dot.needed) == (segment.x2, segment.y2, True) for dot in found.dots)
+    assert segment.question in found.marks
+    assert any(dot.id == segment.passage.id and dot.needed for dot in found.dots)
 
 
 def test_a_cause_that_is_none_never_becomes_a_name_on_the_page(found):

@@ -9,7 +9,6 @@ import pytest
 from example_run import example_run
 from misslink.report.cases import (
     CaseBody,
-    CaseFix,
     CaseRow,
     NamedText,
     NeedRow,
@@ -18,13 +17,14 @@ from misslink.report.cases import (
 )
 from misslink.report.claims import ClaimPointer, ClaimRow, PassageRow, TextPiece
 from misslink.report.explorer import build_blocks, build_case_list
+from misslink.report.links import LinkedCases
 from misslink.report.page import TEMPLATES
 from proven_run import proven_run
 
 # By the variable that holds it in a script, what it is.
 VIEWS = {
     "row": CaseRow, "body": CaseBody, "stored": CaseBody, "claim": ClaimRow, "passage": PassageRow,
-    "need": NeedRow, "call": SearchRow, "fix": CaseFix, "raw": NamedText, "mode": NamedText,
+    "need": NeedRow, "call": SearchRow, "fix": LinkedCases, "raw": NamedText, "mode": NamedText,
     "message": NamedText, "standalone": NamedText, "mark": TextPiece, "verdict": VerdictRow,
     "pointer": ClaimPointer,
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """The first screen, and what the report advises."""
 
 import re
-from dataclasses import astuple
 
 import pytest
 
@@ -24,7 +23,7 @@ def first_screen(run):
 
 def test_failures_stand_by_owner_before_what_passed():
     owners = first_screen(example_run()).owners
-    assert [astuple(group) for group in owners] == [
+    assert [(one.tint, one.label, one.cases, one.fragment) for one in owners] == [
         ("retriever", "retriever", 2, "owner=retriever"),
         ("generator", "generator", 5, "owner=generator"),
         ("passed", "passed", 5, "state=passed"),

@@ -14,6 +14,7 @@ from misslink.calibration_document import Audit, CalibrationAudit, TrustCheck
 from misslink.errors import InputError, known_names
 from misslink.io.config_files import read_toml, read_yaml
 from misslink.io.numbers import as_finite
+from misslink.render.format import as_sentence
 
 TRUST_LEVELS = ("do not use", "caution", "trust")  # worst first
 _BAND_FIELD = "band"
@@ -263,7 +264,7 @@ def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> Advi
                 caution=rule.caution,
                 at_most=rule.at_most,
                 met=level,
-                says=f"{sentence[:1].upper()}{sentence[1:]}.",
+                says=as_sentence(sentence),
             )
         )
     measured = [(check.met, check) for check in checks if check.met is not None]

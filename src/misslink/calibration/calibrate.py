@@ -6,7 +6,7 @@ import datetime as dt
 import importlib.metadata
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from misslink.calibration import advice, judge_accuracy
@@ -29,7 +29,6 @@ from misslink.calibration.inter_annotator import (
 from misslink.calibration.stored_calibration import score_distribution
 from misslink.calibration.verdicts import MetricVerdicts
 from misslink.calibration_document import (
-    AnnotatorAgreement,
     Audit,
     CalibrationDocument,
     ClaimAgreement,
@@ -38,7 +37,7 @@ from misslink.calibration_document import (
 from misslink.errors import InputError
 from misslink.io.labels import Label, Labels
 from misslink.io.manifest import display_path
-from misslink.render.format import format_p_value, pluralize
+from misslink.render.format import as_sentence, format_p_value
 from misslink.render.reasons import describe_reason
 from misslink.stats.classification import confusion_matrix
 from misslink.types import Reason
@@ -198,16 +197,19 @@ def calibrate(
     advised = advice.advise(_advice_numbers(document, pairs), criteria)
     findings = [*bias_findings(document.bias), *advice.audit_findings(stored_audit)]
     findings += map(describe_reason, _judge_reasons(document))
+    notes = _notes(
+        document,
+        pairs,
+        verdicts,
+        labels_of_run.items,
+        from_claims=len(gold) - len(consensus.gold),
+        ties=prevalence.ties,
+    )
     return document.replace(
         checks=advised.checks,
         verdict=advised.verdict,
-        reasons=(*advised.reasons, *(f"{text[:1].upper()}{text[1:]}." for text in findings)),
-        notes=(
-            *_label_notes(document, pairs, len(gold) - len(consensus.gold)),
-            *_annotator_notes(document.human, prevalence.ties),
-            *_verdict_notes(document, verdicts, pairs),
-            *_judge_shown_notes(labels_of_run.items),
-        ),
+        reasons=(*advised.reasons, *map(as_sentence, findings)),
+        notes=tuple(as_sentence(describe_reason(note)) for note in notes),
     )
 
 
@@ -296,109 +298,73 @@ def _advice_numbers(
     }
 
 
+def _notes(
+    document: CalibrationDocument,
+    pairs: Sequence[LabelPair],
+    verdicts: MetricVerdicts,
+    labels: Sequence[Label],
+    *,
+    from_claims: int,
+    ties: int,
+) -> Iterator[Reason]:
+    """What a reader must know of the labels, the annotators and the verdicts."""
+    yield from _label_notes(document, pairs, from_claims)
+    if document.human.unsettled:
+        yield Reason(code="tied_items", items=document.human.unsettled, answers=ties)
+    for copy in document.human.copies[:_NOTES_SHOWN]:
+        first, second = copy.annotators
+        yield Reason(code="copied_labels", first=first, second=second, n=copy.labels)
+    yield from _verdict_notes(document, verdicts, pairs)
+    if seen := sum(label.judge_shown for label in labels):
+        yield Reason(code="verdict_was_shown", seen=seen, n=len(labels))
+
+
 def _label_notes(
     document: CalibrationDocument, pairs: Sequence[LabelPair], from_claims: int
-) -> list[str]:
-    notes = []
+) -> Iterator[Reason]:
     n, good = document.n, document.positives
     if not n:
-        notes.append("No labelled case has a usable verdict, so the judge was not measured.")
+        yield Reason(code="no_labelled_verdicts")
     elif n < _FEW_LABELS:
-        notes.append(f"Only {pluralize(n, 'case')} with a label and a verdict: intervals are wide.")
+        yield Reason(code="few_labels", n=n)
     if n and good in {0, n}:
         label, other = ("good", "bad") if good else ("bad", "good")
-        notes.append(
-            f"Every labelled case ({n:,}) is {label}: the judge was not measured on {other} "
-            f"ones. Label cases that it calls {other}."
-        )
+        yield Reason(code="one_sided_labels", n=n, label=label, other=other)
     if unknown := document.unknown_labels:
-        notes.append(f"Labels of unknown cases left out: {unknown:,}.")
+        yield Reason(code="labels_of_unknown_cases", n=unknown)
     if others := document.labels_of_other_answers:
-        notes.append(f"Labels of other answers left out: {others:,}.")
+        yield Reason(code="labels_of_other_answers", n=others)
     if unverified := document.unverified_labels:
-        sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
-        notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
+        yield Reason(code="unverified_labels", n=unverified)
     if from_claims:
-        notes.append(f"{pluralize(from_claims, 'case')} got a label from the labels of the claims.")
+        yield Reason(code="labels_from_claims", n=from_claims)
     if document.claims and (missing := document.claims.without_verdict):
-        notes.append(f"Labels of claims without a verdict left out: {missing:,}.")
+        yield Reason(code="claims_without_verdict", n=missing)
     if label_weights(pairs) is not None:
-        notes.append(
-            "Labelled cases were drawn with unequal chances: the table, average precision, rank "
-            "correlations and probabilities are plain; everything else uses the chances."
-        )
+        yield Reason(code="weighted_labels")
     has_weights = any(pair.weight is not None for pair in pairs)
     if document.corrected.verdicts > n and n and not has_weights:
-        notes.append(
-            "The corrected share is valid if the labelled cases were drawn at random from all; "
-            "otherwise give a weight with each label."
-        )
-    return notes
-
-
-def _annotator_notes(human: AnnotatorAgreement, ties: int) -> list[str]:
-    notes = []
-    if human.unsettled:
-        note = (
-            f"{pluralize(human.unsettled, 'tied item')} left out of agreement, error rates and "
-            "Rogan-Gladen correction; "
-        )
-        if ties:
-            note += (
-                f"the labels-only and the prediction-powered share count {pluralize(ties, 'tied answer')} "
-                "as half good; "
-            )
-        notes.append(f"{note}settle ties with a label by 'adjudicated'.")
-    for copy in human.copies[:_NOTES_SHOWN]:
-        first, second = copy.annotators
-        notes.append(
-            f"{first} and {second} gave the same label to all {copy.labels} items that both "
-            "labelled; if one file is a copy, their agreement means nothing."
-        )
-    return notes
+        yield Reason(code="unweighted_labels")
 
 
 def _verdict_notes(
     document: CalibrationDocument, verdicts: MetricVerdicts, pairs: Sequence[LabelPair]
-) -> list[str]:
-    notes = []
+) -> Iterator[Reason]:
     for status, cases in sorted(verdicts.unusable.items()):
         reasons = Counter(case.reason or "no reason" for case in cases).most_common(_NOTES_SHOWN)
-        causes = "; ".join(f"{count} x {reason[:100]}" for reason, count in reasons)
-        notes.append(f"{pluralize(len(cases), 'verdict')} {status} and not counted: {causes}.")
+        yield Reason(code="unusable_verdicts", n=len(cases), status=status, reasons=reasons)
     if document.left_out:
-        causes = ", ".join(f"{count} {why}" for why, count in sorted(document.left_out.items()))
-        notes.append(f"Labelled cases without a usable verdict are left out: {causes}.")
+        yield Reason(code="left_out_labels", left_out=dict(document.left_out))
     judges = {case.judge for case in verdicts.items.values() if case.judge}
     if not verdicts.judge:
-        several = f"{len(judges)} judges" if judges else "no judge"
-        notes.append(f"The verdicts name {several}, so it is not known which judge was calibrated.")
+        yield Reason(code="judge_not_known", judges=len(judges))
     scored = sum(case.score is not None for case in verdicts.items.values())
     lacking = scored - sum(case.probability is not None for case in verdicts.items.values())
     if 0 < lacking < scored:
-        notes.append(
-            f"{lacking:,} of {scored:,} verdicts without a probability: the value is used."
-        )
+        yield Reason(code="without_probability", lacking=lacking, scored=scored)
     cut = document.threshold or 0.0
     labelled = [pair for pair in pairs if pair.judged.label is not None]
-    if other := sum((pair.score >= cut) != pair.judged.label for pair in labelled):
-        notes.append(
-            f"At the threshold {cut:.4g} the judge's call differs from its own label in {other:,} of "
-            f"{pluralize(len(labelled), 'case')}."
-        )
+    if differ := sum((pair.score >= cut) != pair.judged.label for pair in labelled):
+        yield Reason(code="other_threshold", cut=cut, differ=differ, n=len(labelled))
     if reason := document.audit_reason:
-        notes.append(
-            f"The run's audit of a judge is not used here: {reason};  misslink judge audit RUN  "
-            "makes one that is."
-        )
-    return notes
-
-
-def _judge_shown_notes(labels: Sequence[Label]) -> list[str]:
-    """How many labels were given with the judge's verdict in view, which biases annotators."""
-    seen = sum(label.judge_shown for label in labels)
-    note = (
-        f"{seen:,} of {len(labels):,} labels were given after the judge's verdict was shown; "
-        "agreement on them may be too high."
-    )
-    return [note] if seen else []
+        yield Reason(code="audit_not_used", why=reason)

@@ -293,7 +293,7 @@ def run_with_progress(work: Callable[..., ResultT], hint: str = _RESUME_HINT) ->
 
 def print_forecast(forecast: JudgingForecast) -> None:
     """Print the judge calls and the cost of a run, without making any call."""
-    from misslink.render.format import format_cost, pluralize
+    from misslink.render.format import as_sentence, format_cost, pluralize
 
     batch, known_cost = forecast.batch, forecast.cost is not None
     live = " live" if batch is not None and known_cost else ""
@@ -306,7 +306,7 @@ def print_forecast(forecast: JudgingForecast) -> None:
         f"{forecast.completion_tokens:,} completion tokens{cost}.",
         wrap=True,
     )
-    print_line(f"{forecast.basis[:1].upper()}{forecast.basis[1:]}.", wrap=True)
+    print_line(as_sentence(forecast.basis), wrap=True)
     if batch is not None and not batch.questions:
         live = (
             "; the only question is sent live, as a probe of the server" if forecast.calls else ""

@@ -58,6 +58,7 @@ from misslink.pipeline.summary import (
 from misslink.pipeline.traces import CaptureResult, RankingResult
 from misslink.pipeline.verdicts import CalibratedRun, measure_error_by_exposure, score_drift
 from misslink.registry import late_function
+from misslink.render.format import as_sentence
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import mean_scores
 from misslink.types import RUN_FORMAT, Reason, Run, Trace
@@ -249,8 +250,7 @@ def _warnings(
     captured: Sequence[Reason], judge_note: str | None, label_notes: Sequence[str]
 ) -> list[Note]:
     """What a reader of any output must know, each with a code."""
-    sentences = [(reason.code, describe_reason(reason)) for reason in captured]
-    messages = [(code, f"{text[:1].upper()}{text[1:]}.") for code, text in sentences]
+    messages = [(reason.code, as_sentence(describe_reason(reason))) for reason in captured]
     messages += [("judge", f"Judge: {judge_note}.")] if judge_note else []
     messages += [("labels", f"Labels: {note}") for note in label_notes]
     return [Note(code=code, message=message) for code, message in messages]

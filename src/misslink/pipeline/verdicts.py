@@ -16,7 +16,7 @@ from misslink.io.labels import Labels
 from misslink.judge.calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.shards import evaluate_shards
-from misslink.render.format import pluralize
+from misslink.render.format import as_sentence, pluralize
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases
 from misslink.types import Link, Reason, Run, Trace, Verdict
@@ -115,7 +115,7 @@ def _calibrate_on_labels(
             notes.append(f"The labels of {metric} say not to use this judge.")
     if unverified:
         sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
-        notes.append(f"{sentence[:1].upper()}{sentence[1:]}.")
+        notes.append(as_sentence(sentence))
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
     if document is None:

@@ -260,6 +260,15 @@ def format_cost(dollars: float) -> str:
     return f"{dollars:,.2f} USD" if dollars >= 1 else f"{dollars:.2g} USD"
 
 
+def as_sentence(text: str) -> str:
+    """Return a text with a capital and a full stop; an empty one stays empty.
+
+    >>> as_sentence("there are no cases")
+    'There are no cases.'
+    """
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
+
+
 def pluralize(count: int, singular: str, plural: str | None = None) -> str:
     """Write a count with its noun: "1 case", "12 cases"."""
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"

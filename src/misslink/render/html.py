@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _FILTERS = {
-    "thousands": "{:,}".format,
+    "thousands": lambda number: f"{number + 0:,}",  # the sum names what is missing
     "pluralize": pluralize,
     "shorten": shorten,
     "printable": single_line,

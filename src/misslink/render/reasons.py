@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from misslink.render.calibration_sentences import CALIBRATION_SENTENCES
 from misslink.render.format import (
     describe_negligible,
     format_change,
@@ -364,6 +365,7 @@ def _strata_disagree(p: float) -> str:
 
 
 SENTENCES: dict[str, str | Callable[..., str]] = {
+    **CALIBRATION_SENTENCES,
     **CHECKLIST_SENTENCES,
     **MISS_SENTENCES,
     # an estimate

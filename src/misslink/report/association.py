@@ -25,6 +25,7 @@ from misslink.documents import (
 from misslink.failure_modes import FAILURE_MODES
 from misslink.render.format import (
     FormattedEstimate,
+    as_sentence,
     describe_negligible,
     format_difference,
     format_estimate,
@@ -32,7 +33,13 @@ from misslink.render.format import (
     pluralize,
 )
 from misslink.report.glossary import ARMS, CAUSES
-from misslink.report.links import CORRECT_VALUES, mode_label, number_cases, view_fragment
+from misslink.report.links import (
+    CORRECT_VALUES,
+    LinkedCases,
+    mode_label,
+    number_cases,
+    view_fragment,
+)
 from misslink.retrieval import case_exposures
 from misslink.types import Estimate, Run
 
@@ -82,20 +89,12 @@ class AdjustedTable:
 
 
 @dataclass(frozen=True)
-class LinkedCount:
-    """A number of cases and their fragment, "" where the summary is of other links."""
-
-    cases: int
-    fragment: str
-
-
-@dataclass(frozen=True)
 class CrossRow:
     """The bad and the good answers at an exposure, and the risk of a bad one."""
 
     label: str
-    bad: LinkedCount
-    good: LinkedCount
+    bad: LinkedCases
+    good: LinkedCases
     risk: FormattedEstimate
 
 
@@ -134,11 +133,11 @@ def adjust_associations(run: Run) -> tuple[AdjustedTable, ...]:
         if all(stratum.risk_difference.value is None for stratum in adjusted.strata):
             continue
         notes = (
-            _as_sentence(adjusted.change),
+            _note_sentence(adjusted.change),
             _heterogeneity_note(adjusted.heterogeneity),
             _left_out_note(adjusted.left_out),
         )
-        warning = _as_sentence(adjusted.warning)
+        warning = _note_sentence(adjusted.warning)
         if warning:  # only groups with both none and all count
             tables_of = (stratum.table for stratum in adjusted.strata)
             sizes = [(table.none.total, table.all.total) for table in tables_of]
@@ -177,8 +176,8 @@ def correct_association(run: Run) -> CorrectedAssociation | None:
     return CorrectedAssociation(rows, note)
 
 
-def _as_sentence(note: Note | None) -> str:
-    return f"{note.message[:1].upper()}{note.message[1:]}." if note else ""
+def _note_sentence(note: Note | None) -> str:
+    return as_sentence(note.message) if note else ""
 
 
 def _before_after(
@@ -268,10 +267,10 @@ def _contingency_table(
             at = exposures[link.case_id], said
             numbers_at.setdefault(at, []).append(numbers[link.case_id])
 
-    def cell(count: int, row: str, value: str) -> LinkedCount:
+    def cell(count: int, row: str, value: str) -> LinkedCases:
         ids = numbers_at.get((row, value), [])
         known = count and len(ids) == count
-        return LinkedCount(count, view_fragment(ids=sorted(ids)) if known else "")
+        return LinkedCases(value, count, view_fragment(ids=sorted(ids)) if known else "")
 
     if not table.total:
         return None
@@ -298,7 +297,7 @@ def _contingency_table(
                 None,
                 [
                     _trend_note(association.trend, columns[0]),
-                    *map(_as_sentence, association.warnings),
+                    *map(_note_sentence, association.warnings),
                 ],
             )
         ),
@@ -393,7 +392,7 @@ def _replay_facts(replay: Replay) -> str:
     )
     facts = ", ".join(part for part in parts if part)
     sentences = [facts, *(note.message for note in replay.warnings)]
-    return " ".join(f"{text[:1].upper()}{text[1:]}." for text in sentences if text)
+    return " ".join(as_sentence(text) for text in sentences if text)
 
 
 def _net_sentence(label: str, net: Estimate, confirmed: Estimate) -> str:
@@ -429,7 +428,7 @@ def _describe_replay(case: ReplayedCase) -> str:
         if case.outcomes.get("observed") == "good" and not (is_good or case.confirmed)
         else "",
         "Flaky: an irrelevant change turns the answer, too." if case.flaky else "",
-        f"{case.note[:1].upper()}{case.note[1:]}." if case.note else "",
+        as_sentence(case.note or ""),
     )
     text = f"{verdict}: {outcomes}." if outcomes else f"{verdict}."
     return " ".join(filter(None, (text, *notes)))

@@ -11,7 +11,13 @@ from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.linking.findings import can_search_fix
 from misslink.parts import by_case, case_ids, group_by_case, last_of_each
-from misslink.render.format import format_decimal, format_percent, pluralize, shorten
+from misslink.render.format import (
+    as_sentence,
+    format_decimal,
+    format_percent,
+    pluralize,
+    shorten,
+)
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, describe_need, describe_source
 from misslink.report.association import describe_case_replays
 from misslink.report.claims import (
@@ -25,7 +31,7 @@ from misslink.report.claims import (
 )
 from misslink.report.fixes import count_fixes
 from misslink.report.human_labels import HumanLabel, read_human_labels
-from misslink.report.links import CORRECT_VALUES, view_fragment
+from misslink.report.links import CORRECT_VALUES, LinkedCases, view_fragment
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
 # Cases up to which a page holds them all. A page of 10,000 cases has 14 MB, which a browser opens
@@ -159,15 +165,6 @@ class NeedRow:
 
 
 @dataclass(frozen=True)
-class CaseFix:
-    """What to try: its label, for how many cases, and their fragment."""
-
-    label: str
-    cases: int
-    fragment: str
-
-
-@dataclass(frozen=True)
 class SearchRow:
     """A search of the app: by what, how many passages it gave, and what it found of those missing."""
 
@@ -236,7 +233,7 @@ class CaseBody:
     also: tuple[NamedText, ...]
     summary: tuple[str, ...]
     needs: tuple[NeedRow, ...]
-    fix: CaseFix | None
+    fix: LinkedCases | None
     basis: str
     replays: tuple[str, ...]
     answer: str
@@ -276,13 +273,13 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
     traces, links = by_case(run.traces), by_case(run.links)
     verdicts = group_by_case(run.verdicts)
     replays, labels = describe_case_replays(run), read_human_labels(run)
-    fixes: dict[int, CaseFix] = {}
+    fixes: dict[int, LinkedCases] = {}
     for fix in count_fixes(run):  # the best first
-        advice = CaseFix(fix.label, len(fix.cases), fix.fragment)
+        advice = LinkedCases(fix.label, len(fix.cases), fix.fragment)
         fixes = dict.fromkeys(fix.cases, advice) | fixes
     counts = Counter(link.failure for link in run.links)
     modes = {
-        mode: CaseFix(
+        mode: LinkedCases(
             FAILURE_MODES[mode].action.rstrip("."), counts[mode], view_fragment(failure=mode)
         )
         for mode in FAILURES
@@ -416,7 +413,7 @@ def _summarize_case(
     elif not can_search_fix(link) or any(
         (e.failure, e.reason_code) == stated for e in link.evidence
     ):
-        where = f"{link.reason[:1].upper()}{link.reason[1:]}."
+        where = as_sentence(link.reason)
     bad = {index for index, claim in enumerate(claims) if claim.support != "supported"}
     wrong = sum(claim.correct is False for claim in claims)
     text = f"{len(bad):,} of {pluralize(len(claims), 'claim')} unsupported." if bad else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -224,16 +224,6 @@ class EmbeddingMap(Document):
 
 
 @dataclass(frozen=True)
-class MapDot:
-    """A passage on the map; ``needed`` where a question missed it."""
-
-    x: float
-    y: float
-    needed: bool
-    title: str
-
-
-@dataclass(frozen=True)
 class _OfMode:
     """What is drawn in the color and shape of a failure mode."""
 
@@ -254,26 +244,22 @@ class _OfMode:
 
 @dataclass(frozen=True)
 class MapMark(_OfMode):
-    """A question on the map."""
+    """A question, or a passage, which is ``needed`` where a question missed it."""
 
+    id: str
     x: float
     y: float
     text: str
     href: str
+    needed: bool = False
 
 
 @dataclass(frozen=True)
 class MapSegment(_OfMode):
     """A line from a question to a passage that it missed."""
 
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    question: str
-    href: str
-    passage_id: str
-    passage: str
+    question: MapMark
+    passage: MapMark
 
 
 @dataclass(frozen=True)
@@ -285,12 +271,11 @@ class MapKey(_OfMode):
 
 @dataclass(frozen=True)
 class Scatter:
-    """The drawn map."""
+    """The drawn map, as wide as it is high."""
 
-    width: float
-    height: float
+    size: float
     facts: str
-    dots: tuple[MapDot, ...]
+    dots: tuple[MapMark, ...]
     segments: tuple[MapSegment, ...]
     marks: tuple[MapMark, ...]
     keys: tuple[MapKey, ...]
@@ -301,53 +286,39 @@ def draw_scatter(run: Run) -> Scatter | None:
     if not run.map:
         return None
     document = parse_document(EmbeddingMap, run.map, "map.json")
-    questions, passages = _place_points(document.queries), _place_points(document.passages)
+    numbers = number_cases(run.cases)
+    questions, passages = (_place_points(p, numbers) for p in (document.queries, document.passages))
     if not questions:
         return None
-    fragments = {
-        case_id: case_fragment(number) for case_id, number in number_cases(run.cases).items()
-    }
-    segments = []
-    needed = set()
-    for line in document.lines:
-        case_id, passage_id = line.case_id, line.passage_id
-        if case_id not in questions or passage_id not in passages:
-            continue
-        needed.add(passage_id)
-        kind = _known_mode(line.failure)
-        x1, y1, question, _ = questions[case_id]
-        x2, y2, passage, _ = passages[passage_id]
-        href = fragments.get(case_id, "")
-        segments.append(MapSegment(kind, x1, y1, x2, y2, question, href, passage_id, passage))
-    dots = [
-        MapDot(x, y, name in needed, f"{name}: {text}")
-        for name, (x, y, text, _) in passages.items()
-    ]
+    segments = tuple(
+        MapSegment(_known_mode(line.failure), questions[line.case_id], passages[line.passage_id])
+        for line in document.lines
+        if line.case_id in questions and line.passage_id in passages
+    )
+    missed = {segment.passage.id for segment in segments}
+    dots = (replace(dot, needed=dot.id in missed) for dot in passages.values())
     order = list(_MODE_SHAPES)
-    marks = sorted(questions.items(), key=lambda point: -order.index(point[1][3]))
-    counts = Counter(kind for *_, kind in questions.values())
+    counts = Counter(mark.kind for mark in questions.values())
     return Scatter(
-        width=_MAP_SIZE,
-        height=_MAP_SIZE,
+        size=_MAP_SIZE,
         facts=_map_facts(document),
         dots=tuple(sorted(dots, key=lambda dot: dot.needed)),  # needed ones last, to be on top
-        segments=tuple(segments),
-        marks=tuple(  # the worst last
-            MapMark(kind, x, y, text, fragments.get(case_id, ""))
-            for case_id, (x, y, text, kind) in marks
-        ),
+        segments=segments,
+        marks=tuple(sorted(questions.values(), key=lambda mark: -order.index(mark.kind))),
         keys=tuple(MapKey(kind, counts[kind]) for kind in _MODE_SHAPES if counts[kind]),
     )
 
 
-def _place_points(points: Iterable[MapPoint]) -> dict[str, tuple[float, float, str, str]]:
-    """x, y, text and failure mode by id; coordinates in the document run from 0 to 1, upwards."""
+def _place_points(points: Iterable[MapPoint], numbers: Mapping[str, int]) -> dict[str, MapMark]:
+    """The marks by id; coordinates in the document run from 0 to 1, upwards."""
     return {
-        point.id: (
+        point.id: MapMark(
+            _known_mode(point.failure),
+            point.id,
             _map_coordinate(point.x),
             _map_coordinate(1 - point.y),
             shorten(point.text, _TITLE_LENGTH),
-            _known_mode(point.failure),
+            case_fragment(numbers[point.id]) if point.id in numbers else "",
         )
         for point in points
         if point.x is not None and point.y is not None

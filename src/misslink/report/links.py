@@ -38,6 +38,15 @@ FILTERS = (
 CORRECT_VALUES = {True: "yes", False: "no", None: ""}
 
 
+@dataclass(frozen=True)
+class LinkedCases:
+    """How many cases there are of something, and the fragment that shows them, "" where none does."""
+
+    label: str
+    cases: int
+    fragment: str
+
+
 def mode_label(failure: str) -> str:
     """The glossary's name of a failure mode."""
     return FAILURE_MODES[failure].label if failure in FAILURE_MODES else failure

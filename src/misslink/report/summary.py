@@ -16,7 +16,7 @@ from misslink.render.headline import Findings
 from misslink.render.miss_sentences import miss_type_advice
 from misslink.report.findings import loss_code
 from misslink.report.fixes import CountedFix, count_fixes
-from misslink.report.links import number_cases, view_fragment
+from misslink.report.links import LinkedCases, number_cases, view_fragment
 from misslink.report.need_path import NeedExample, find_example
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
 from misslink.types import Estimate, Run
@@ -42,13 +42,10 @@ _UNEXPLAINED = FailureModeInfo(
 
 
 @dataclass(frozen=True)
-class OwnerGroup:
+class OwnerGroup(LinkedCases):
     """Cases of one owner or outcome; ``tint`` names its color."""
 
     tint: str
-    label: str
-    cases: int
-    fragment: str
 
 
 @dataclass(frozen=True)
@@ -100,11 +97,11 @@ def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
         if owners[owner]:
             label = "unexplained" if owner == "unknown" else owner.replace("_", " ")
             fragment = _FRAGMENTS.get(label) or view_fragment(owner=owner)
-            yield OwnerGroup(owner, label, owners[owner], fragment)
+            yield OwnerGroup(label, owners[owner], fragment, owner)
     states = Counter(LINK_STATES[link.failed] for link in links if link.owner != "judge")
     for state in ("passed", "inconclusive"):
         if states[state]:
-            yield OwnerGroup(state, state, states[state], view_fragment(state=state))
+            yield OwnerGroup(state, states[state], view_fragment(state=state), state)
 
 
 def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
@@ -113,7 +110,7 @@ def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
     for outcome, level in EXPOSURE_BY_LABELS.items():
         if counts[outcome]:
             label = f"with {level} of their relevant passages"
-            yield OwnerGroup(outcome, label, counts[outcome], view_fragment(retrieval=outcome))
+            yield OwnerGroup(label, counts[outcome], view_fragment(retrieval=outcome), outcome)
 
 
 _MAX_STEPS = 3

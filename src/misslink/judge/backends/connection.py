@@ -568,7 +568,7 @@ class ServerConnection:
             await self._opened.close()
             self._opened = None
 
-    def _headers(self) -> dict[str, Any]:
+    def _headers(self) -> dict[str, str | openai.Omit]:
         import openai
 
         return _RAW_RESPONSE | ({"Authorization": openai.Omit()} if self._address.is_azure else {})

@@ -271,9 +271,9 @@ def stage_band(judge: protocol.Judge) -> UncertaintyBand:
     InputError
         No band was fitted for it, and it gives no probabilities.
     """
-    bands = _load_fitted_bands()["judges"]
+    bands = _fitted_bands()
     if judge.name in bands:
-        return UncertaintyBand(**bands[judge.name]["band"])
+        return bands[judge.name]
     if isinstance(protocol.unwrap_judge(judge), DecisionJudge):
         return UNFITTED_BAND
     raise InputError(
@@ -283,7 +283,8 @@ def stage_band(judge: protocol.Judge) -> UncertaintyBand:
 
 
 @cache
-def _load_fitted_bands() -> dict[str, Any]:
+def _fitted_bands() -> Mapping[str, UncertaintyBand]:
+    """The bands by the names of their judges."""
     source = files("misslink.judge.middleware").joinpath("cascade.json")
-    content: dict[str, Any] = json.loads(source.read_text(encoding="utf-8"))
-    return content
+    judges = json.loads(source.read_text(encoding="utf-8"))["judges"]
+    return {name: UncertaintyBand(**fitted["band"]) for name, fitted in judges.items()}
