@@ -13,7 +13,7 @@ import pytest
 from misslink.failure_modes import FAILURE_MODES
 from misslink.judge.checks.redteam import load_suite
 from misslink.judge.middleware import cascade
-from misslink.matching import fit_figures
+from misslink.matching.support import fit_figures
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -116,6 +116,7 @@ def test_the_blocks_of_a_page_run(pages, tmp_path, judge_server):
     judge_server.models = ("gpt-4.1-mini",)
     environment = {
         **os.environ,
+        "COLUMNS": "80",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "OPENAI_BASE_URL": judge_server.url,
         "OPENAI_API_KEY": "made-up",
