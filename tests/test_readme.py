@@ -116,6 +116,7 @@ def test_the_blocks_of_a_page_run(pages, tmp_path, judge_server):
     judge_server.models = ("gpt-4.1-mini",)
     environment = {
         **os.environ,
+        "COLUMNS": "80",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "OPENAI_BASE_URL": judge_server.url,
         "OPENAI_API_KEY": "made-up",

@@ -58,12 +58,17 @@ def test_one_json_document_and_nothing_else_on_stdout(misslink, files):
 
 def test_the_tables_fit_80_columns_and_the_verdict_comes_first(misslink, files, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, out, _ = misslink("calibrate", "--verdicts", files[0], "--labels", files[1])
+    given = ("calibrate", "--verdicts", files[0], "--labels", files[1])
+    code, out, _ = misslink(*given, "--verbose")
     assert code == 0
     assert out.splitlines()[0] == "openai:m on faithfulness: caution"
     drawn = [line for line in out.splitlines() if "  0." in line]
     assert any("Cohen's kappa" in line and "0.40 [" in line for line in drawn)
-    assert max(map(len, drawn)) <= 80
+    assert max(map(len, out.splitlines())) <= 80
+    short = misslink(*given)[1].splitlines()
+    assert short[0] == out.splitlines()[0]
+    assert len(short) < 16 < len(out.splitlines()), "verdict and reasons"
+    assert not any("Cohen's kappa  " in line for line in short)
 
 
 def test_decimals_are_written_as_on_the_page(misslink):
@@ -74,7 +79,7 @@ def test_decimals_are_written_as_on_the_page(misslink):
         for i in range(40)
     ]
     given = ("--verdicts", lines("v.jsonl", verdicts), "--labels", lines("l.jsonl", labels))
-    _, out, _ = misslink("calibrate", *given)
+    _, out, _ = misslink("calibrate", *given, "--verbose")
     assert re.search(r"Cohen's kappa +\u22121\.00", out)
     assert re.search(r"AUROC +0\.00 \[0\.00, 0\.\d\d\]", out)
     assert "alpha not measured: " in out
@@ -132,7 +137,7 @@ def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):
         rows = list(csv.DictReader(file))
     other = [{**row, "annotator": f"bob{HOSTILE}", "label": 0} for row in rows]
     name = lines("two.jsonl", rows + other)
-    code, out, err = misslink("calibrate", harbour, "--labels", name)
+    code, out, err = misslink("calibrate", harbour, "--labels", name, "--verbose")
     assert code == 0, err
     assert "They disagree on" in out
     assert "\x1b[31m" not in out

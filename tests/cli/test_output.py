@@ -1,12 +1,16 @@
 """What commands say while they run."""
 
+import logging
 import re
 
 import pytest
 
-from misslink.cli.output import format_estimate, progress_bars
+from misslink.cli.main import Warnings
+from misslink.cli.output import format_estimate, print_line, progress_bars
 from misslink.render.format import format_estimate as on_page
 from misslink.types import Estimate
+
+ESCAPE = re.compile(r"\x1b\[[?\d;]*[A-Za-z]")
 
 
 def _estimate(value, low, high):
@@ -21,8 +25,39 @@ def test_a_bar_follows_a_total_that_changes(capsys, monkeypatch):
         tick("judge", 1, 2)
         tick("judge", 3, 5)
     printed = capsys.readouterr()
-    assert re.search(r"3/5\S* [\d,]+\.\d/s \S*0:00:00", printed.err)
+    assert re.search(r"3/5\S* *\n", printed.err), "no rate and no clock in the first seconds"
     assert printed.out == ""
+
+
+def test_a_warning_goes_above_the_bar(capsys, monkeypatch):
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    told = "the server asks for a pause of twenty seconds \x1b[31m"
+    with progress_bars() as tick:
+        tick("judge", 1, 2)
+        Warnings().emit(logging.makeLogRecord({"msg": told}))
+    lines = [ESCAPE.sub("", line).strip() for line in re.split(r"[\r\n]+", capsys.readouterr().err)]
+    place = lines.index("the server asks for a pause of twenty")
+    assert lines[place + 1] == "seconds [31m"
+    assert lines[-2].startswith("Judging"), "the bar is drawn again below"
+    assert not any("Judging" in line and "server" in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [20, 80, 140])
+def test_a_line_wraps_at_words_and_a_command_stays_whole(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    command = "misslink annotate 'reports/a folder' --annotator ada"
+    print_line(f"  The judge was checked with few labels. Next:  {command}")
+    lines = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= min(width, 100) for line in lines if command not in line)
+    assert all(line.startswith("  ") for line in lines)
+    assert sum(command in line for line in lines) == 1
+
+
+def test_in_a_pipe_a_line_stays_whole(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_line("word " * 100)
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
 def test_without_a_terminal_there_is_no_progress(capsys):

@@ -11,7 +11,8 @@ from rich.cells import cell_len
 
 from example_run import HOSTILE, example_run, missing
 from misslink import evaluate
-from misslink.cli.run_summary import print_run_summary, wrap_text
+from misslink.cli.output import wrap_text
+from misslink.cli.run_summary import print_run_summary
 from misslink.examples import load_example
 from misslink.render.format import FormattedEstimate
 from misslink.render.headline import describe_findings, describe_verdict

@@ -114,11 +114,18 @@ def test_errors_come_first_above_two_percent():
         return run_of((0, 0), (0, 0), (50, 100), traces=tuple(traces))
 
     assert describe_errors(find(run(2))) == ""
-    assert describe_findings(find(run(3)))[0] == "Errors: the app failed on 3 of 100 cases."
+    assert describe_findings(find(run(3)))[0] == (
+        "Errors: the app failed on 3 of 100 cases. Most frequent reason: boom."
+    )
     silent = run(3).model_copy(update={"traces": (*run(3).traces, *[Trace(case_id="s")] * 2)})
     assert describe_errors(find(silent)) == (
-        "Errors on 5 of 100 cases: the app failed, the app gave no answer."
+        "Errors on 5 of 100 cases: the app failed, the app gave no answer. "
+        "Most frequent reason: boom."
     )
+    mixed = list(run(3).traces)
+    mixed[0] = Trace(case_id="hit0", error="pause\n" + "s" * 500)
+    said = describe_errors(find(run(3).model_copy(update={"traces": tuple(mixed)})))
+    assert said.endswith("Most frequent reason (2): boom.")
 
 
 def test_without_a_judge_nothing_is_stated_about_answers():

@@ -73,7 +73,7 @@ def test_every_part_of_the_bar_opens_exactly_its_cases():
         "retriever": (9, "owner=retriever"),
         "generator": (7, "owner=generator"),
         "gold set": (1, "owner=gold_set"),
-        "unexplained": (1, view_fragment(state="failed", failure="inconclusive")),
+        "inconclusive (failed)": (1, view_fragment(state="failed", failure="inconclusive")),
         "passed": (4, "state=passed"),
         "inconclusive": (1, "state=inconclusive"),
     }  # fmt: skip

@@ -29,7 +29,7 @@ from misslink.render.table import Part, TextTable
 from misslink.stats.control_charts import ChartPoint, ControlChart
 from misslink.types import Estimate
 
-_STATUS = {"learning": "still learning", "ok": "fine", "alarm": "ALARM"}
+_STATUS = {"learning": "still learning", "ok": "ok", "alarm": "ALARM"}
 _FIGURES = {
     "health": "Healthy canaries",
     "coverage": "Expected passages found",

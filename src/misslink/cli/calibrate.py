@@ -83,6 +83,7 @@ def calibrate(
     ),
     known_only: bool = shared.KNOWN_ONLY_OPTION,
     seed: int = shared.SEED_OPTION,
+    verbose: bool = shared.VERBOSE_OPTION,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
     """Compare the judge with human labels, and correct its rates.
@@ -118,7 +119,7 @@ def calibrate(
         for note in notes:
             print(f"misslink: {note}", file=sys.stderr)
     else:
-        _print_calibration(document, notes)
+        _print_calibration(document, notes, verbose=verbose)
     if require and _RANK[document["verdict"]] < _RANK[require]:
         raise typer.Exit(1)
 
@@ -166,10 +167,21 @@ def _link_note(run: Run, document: Mapping[str, Any]) -> Iterator[str]:
     yield f"The run's failure modes and risks use an earlier calibration{source}; {fix}."
 
 
-def _print_calibration(document: Mapping[str, Any], notes: Sequence[str]) -> None:
+def _print_calibration(document: Mapping[str, Any], notes: Sequence[str], *, verbose: bool) -> None:
     judge = document["judge"] or "an unnamed judge"
     print_line(f"{judge} on {document['metric']}: {document['verdict']}", "bold")
     print_lines(f"  {reason}" for reason in document["reasons"])
+    if verbose:
+        _print_statistics(document)
+    if document.get("run"):
+        print_line(f"Saved as {document['run']}/calibration.json.")
+    print_lines(notes)
+    if not verbose:
+        found = pluralize(len(document["notes"]), "note")
+        print_line(f"--verbose prints {found}, agreement, corrected shares, thresholds and biases.")
+
+
+def _print_statistics(document: Mapping[str, Any]) -> None:
     print_line(
         f"{pluralize(document['n'], 'labelled case')}, {document['positives']:,} labelled good; "
         f"the judge calls a case good from {document['threshold']} on "
@@ -191,9 +203,6 @@ def _print_calibration(document: Mapping[str, Any], notes: Sequence[str]) -> Non
     print_lines(_annotator_lines(document["human"], corrected["label_error"]))
     print_lines(_probability_lines(document))
     print_lines(_bias_lines(document["bias"]))
-    if document.get("run"):
-        print_line(f"Saved as {document['run']}/calibration.json.")
-    print_lines(notes)
 
 
 def _agreement_rows(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

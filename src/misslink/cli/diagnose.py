@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from misslink.types import Link, RetrievalMiss, Run
 
 
-_UNEXPLAINED = "unexplained"  # the group of misses without a miss type
+_INCONCLUSIVE = "inconclusive"  # the group of misses without a miss type
 _SHOWN_CASES = 5
-_MARKS = {"ok": "well", "not ok": "not well"}  # of the other states as they are
 
 
 def diagnose(
@@ -144,7 +143,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, object]:
     missed = missed_passages(run.links)
     groups: dict[str, list[tuple[Link, RetrievalMiss]]] = {}
     for link, miss in missed:
-        groups.setdefault(miss.kind or _UNEXPLAINED, []).append((link, miss))
+        groups.setdefault(miss.kind or _INCONCLUSIVE, []).append((link, miss))
     ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
     return {
         "run": display_path(redact_url(folder)),
@@ -222,8 +221,7 @@ def _print(document: Mapping[str, Any], run: Run, most: int | None) -> None:
     rows = []
     for item in diagnosis.checklist:
         state, why = check_verdict(item)
-        mark = _MARKS.get(state, state) + (f": {why}" if why else "")
-        rows.append((item.question, item.finding, mark))
+        rows.append((item.question, item.finding, f"{state}: {why}" if why else state))
     print_line("")
     print_table(TextTable(("question", "finding", ""), rows, title="Checklist"), spaced=True)
     print_line("")

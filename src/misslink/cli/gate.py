@@ -70,7 +70,7 @@ def gate(
 
 def _print(decision: GateDecision) -> None:
     for line in decision.scope:
-        print_line(line, wrap=True)
+        print_line(line)
     rows = []
     for outcome in decision.outcomes:
         failed = "warn" if outcome.gate.severity == "warning" else "FAIL"
@@ -79,5 +79,5 @@ def _print(decision: GateDecision) -> None:
         rows.append(("pass" if outcome.passed else failed, outcome.gate.name, why))
     print_table(TextTable(("", "gate", "why"), rows), spaced=True)
     for note in decision.notes:
-        print_line(note, wrap=True)
+        print_line(note)
     print_line(decision.counted(), "bold")

@@ -26,7 +26,7 @@ MAIN_OPTIONS = {
     "whatif": "corpus app options k check as_json",
     "rejudge": "judge out sample overwrite dry_run as_json",
     "selftest": "goldset judge n out dry_run as_json",
-    "calibrate": "labels verdicts metric threshold require as_json",
+    "calibrate": "labels verdicts metric threshold require verbose as_json",
     "canary run": "canaries name history k judge learn fail_on webhook markdown as_json",
     "goldset generate": "corpus judge n out categories dry_run as_json",
     "goldset check": "corpus logs run criteria markdown fix as_json",

@@ -19,7 +19,7 @@ from misslink import __version__
 from misslink.cli.config import read_defaults
 from misslink.cli.help import COMMAND_PANELS, SHOW_ALL, arrange_help
 from misslink.cli.options import option
-from misslink.cli.output import end_despite_hung_threads, strip_control
+from misslink.cli.output import end_despite_hung_threads, print_line
 from misslink.errors import InputError, MisslinkError
 from misslink.io.secrets import redact_addresses
 
@@ -67,20 +67,22 @@ def options(
     """Find out why your RAG app fails: retrieval, generation or data."""
 
 
-class _Plain(logging.Formatter):
-    """Warnings quote what is under test, which may hold escape sequences."""
+class Warnings(logging.Handler):
+    """Print warnings as every line: above a progress bar, and without escape sequences."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        return "\n".join(map(strip_control, super().format(record).split("\n")))
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):
+            for line in self.format(record).split("\n"):
+                print_line(line, stderr=True)
 
 
 def main() -> None:
     """Run the program; every error is one sentence on stderr and an exit code that is not 1."""
     # The handler has a level of its own: a logger that some package set to DEBUG (bm25s does) goes
     # by the root's handlers, not by the root's level.
-    warnings = logging.StreamHandler(sys.stderr)
+    warnings = Warnings()
     warnings.setLevel(logging.WARNING)
-    warnings.setFormatter(_Plain("misslink: %(message)s"))
+    warnings.setFormatter(logging.Formatter("misslink: %(message)s"))
     logging.basicConfig(handlers=[warnings], level=logging.WARNING)
     if sys.stderr is None:  # as where a shell closed it; print would take stdout instead
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
@@ -144,7 +146,8 @@ def _report(error: Exception) -> int:
         message = "this is a bug; please report it with the lines above"
     message = redact_addresses(f"misslink: {message}")  # of a URL that stood where a path belongs
     with suppress(OSError):
-        print(*map(strip_control, message.split("\n")), sep="\n", file=sys.stderr)
+        for line in message.split("\n"):
+            print_line(line, stderr=True)
     return _without_output(code)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -21,6 +22,8 @@ from misslink.io.storage import require_local_path
 from misslink.timeouts import awaits_paid_replies
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from misslink.judge.checks.dry_run import JudgingForecast
     from misslink.pipeline.config import Progress
     from misslink.render.table import Part, TextTable
@@ -45,6 +48,17 @@ _STAGES = {
     "replaying": "Replaying",
     "options": "Trying options",
 }
+_WIDEST = 100  # columns; longer lines are hard to read
+_TIED = "\N{NO-BREAK SPACE}"
+_INTERVAL = re.compile(r"\[[^][]{1,40}\]")
+_COMMAND = re.compile(r"(?<=  )(?:misslink |pip |--).*?(?=  |$)")  # set off by two blanks
+_UNIT = r"points|times"
+# Blanks inside of "62% [51, 72], n = 87" and "p < 0.001".
+_WITHIN = re.compile(
+    rf"(?<=\d) (?={_UNIT})|(?<=[\d%]) (?=\[)|(?<=points) (?=\[)|(?<=point) (?=\[)|(?<=times) (?=\[)"
+    r"|(?<=\b[np]) (?=[=<])|(?<=[=<]) (?=\d)"
+)
+_TELLING_S = 2.0  # a rate and a clock say nothing about a stage that takes less
 # Of misslink's own words, what old encodings lack.
 _PLAINER = str.maketrans(
     {"\u2212": "-", "\u2026": "...", "\u201c": '"', "\u201d": '"', "\u2019": "'", "\xa0": " "}
@@ -63,20 +77,60 @@ def strip_control(text: str) -> str:
 
 
 def print_line(
-    text: str, style: str | None = None, *, wrap: bool = False, stderr: bool = False
+    text: str, style: str | None = None, *, indent: str = "", stderr: bool = False
 ) -> None:
-    """Print a line without markup and escape sequences; without `wrap` only the terminal wraps it."""
+    """Print a text without markup and escape sequences, on a terminal wrapped at words.
+
+    `indent` starts every further line. On stderr it goes above a progress bar.
+    """
     from rich.console import Console
 
     console = Console(stderr=stderr)
     safe = encodable(strip_control(text), console.encoding)
-    console.print(safe, style=style, markup=False, highlight=False, soft_wrap=not wrap)
+    wrapped = "\n".join(wrap_text(safe, text_width(console), indent))
+    if stderr:  # at once, to what a progress bar takes over; a console would write into the bar
+        sys.stderr.write(f"{wrapped}\n")
+    else:
+        console.print(wrapped, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print each line as `print_line` does."""
     for line in lines:
         print_line(line)
+
+
+def text_width(console: Console) -> int:
+    """Columns that texts are wrapped at: of the terminal, else of COLUMNS, else all; logs by line."""
+    shown = console.is_terminal or ("COLUMNS" in os.environ and not console.stderr)
+    return min(console.width, _WIDEST) if shown else sys.maxsize
+
+
+def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
+    """Break a text into lines of `width` columns, but not inside numbers, intervals and commands.
+
+    Further lines start as the text does, with `indent` added.
+
+    >>> list(wrap_text("a miss: 62% [51, 72] of 9", 14))
+    ['a miss:', '62% [51, 72]', 'of 9']
+    >>> list(wrap_text("  Next:  misslink demo --out here", 14))
+    ['  Next:', '  misslink demo --out here']
+    """
+    from rich.cells import cell_len
+
+    def tie(found: re.Match[str]) -> str:
+        return found[0].replace(" ", _TIED)
+
+    tied = _WITHIN.sub(_TIED, _COMMAND.sub(tie, _INTERVAL.sub(tie, text)))
+    indent = " " * (len(text) - len(text.lstrip(" "))) + indent
+    line = ""
+    for gap, word in re.findall(r"( *)([^ ]+)", tied):
+        if line.strip() and cell_len(line) + len(gap) + cell_len(word) > width:
+            yield line.replace(_TIED, " ")
+            line = indent + word
+        else:
+            line += gap + word
+    yield line.replace(_TIED, " ")
 
 
 def first_few(lines: Sequence[str], most: int, rest: str) -> list[str]:
@@ -252,24 +306,22 @@ def end_despite_hung_threads(code: int) -> None:
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """Show count, rate and remaining time of each stage on stderr; nothing without a terminal."""
+    """Show the count of each stage on stderr, and its pace if it takes long; needs a terminal."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
+    from rich.text import Text
+
+    class Pace(ProgressColumn):
+        """Pace and time left, at the end the time taken; nothing before they say something."""
+
+        def render(self, task: Any) -> Text:
+            return Text(_format_pace(task.completed, task.total, task.finished, task.elapsed or 0))
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(compact=True),
+        Pace(),
     )
     console = Console(stderr=True)
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
@@ -277,12 +329,31 @@ def progress_bars() -> Iterator[Progress]:
 
         def tick(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
-                tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total, rate="")
-            elapsed = bars.tasks[tasks[stage]].elapsed
-            rate = f"{done / elapsed:,.1f}/s" if done and elapsed else ""
-            bars.update(tasks[stage], completed=done, total=total, rate=rate)
+                tasks[stage] = bars.add_task(_STAGES.get(stage, stage), total=total)
+            bars.update(tasks[stage], completed=done, total=total)
 
         yield tick
+
+
+def _format_pace(done: float, total: float, finished: bool, elapsed: float) -> str:
+    """The pace of a stage and its time left, or the time that it took.
+
+    >>> _format_pace(3, 10, False, 0.5), _format_pace(3, 10, False, 30), _format_pace(9, 9, True, 75)
+    ('', '6/min, 1:10 left', 'took 1:15')
+    """
+    if elapsed < _TELLING_S or not done:
+        return ""
+    if finished:
+        return f"took {_format_clock(elapsed)}"
+    pace = done / elapsed
+    rate = f"{pace:,.0f}/s" if pace >= 1 else f"{60 * pace:.0f}/min"
+    return f"{rate}, {_format_clock((total - done) / pace)} left"
+
+
+def _format_clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def run_with_progress(work: Callable[..., ResultT], hint: str = _RESUME_HINT) -> ResultT:
@@ -304,14 +375,13 @@ def print_forecast(forecast: JudgingForecast) -> None:
         f"The judge would be asked {pluralize(forecast.calls, 'question')} (the cache answers "
         f"{forecast.from_cache:,} more): about {forecast.prompt_tokens:,} prompt tokens and "
         f"{forecast.completion_tokens:,} completion tokens{cost}.",
-        wrap=True,
     )
-    print_line(as_sentence(forecast.basis), wrap=True)
+    print_line(as_sentence(forecast.basis))
     if batch is not None and not batch.questions:
         live = (
             "; the only question is sent live, as a probe of the server" if forecast.calls else ""
         )
-        print_line(f"In batches: no questions{live}.", wrap=True)
+        print_line(f"In batches: no questions{live}.")
     elif batch is not None:
         pending = f"; {batch.submitted} of them are already submitted" if batch.submitted else ""
         price = f"{100 * batch.price:.4g}% of the price"
@@ -323,7 +393,6 @@ def print_forecast(forecast: JudgingForecast) -> None:
             f"In batches: {pluralize(batch.questions, 'question')}{pending}, in "
             f"{pluralize(batch.batches, 'batch', 'batches')} or more, files of about "
             f"{batch.bytes / 1e6:.3g} MB; {money}.",
-            wrap=True,
         )
     print_line("No judge call was made.")
 

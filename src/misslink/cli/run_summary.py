@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from misslink.cli.output import print_line, print_lines, print_table, strip_control
+from misslink.cli.output import print_line, print_lines, print_table, text_width, wrap_text
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
     from misslink.types import Run
 
 
-_WIDEST = 100  # columns; longer lines are hard to read
 _MAX_LINES = 25  # without --verbose
 _BY = {"rogan-gladen": "Rogan and Gladen"}  # the other way is called as it is in a sentence
-_TIED = "\N{NO-BREAK SPACE}"
-_INTERVAL = re.compile(r"\[[^][]{1,40}\]")
-_UNIT = r"points|times"
-# Blanks inside of "62% [51, 72], n = 87" and "p < 0.001".
-_WITHIN = re.compile(
-    rf"(?<=\d) (?={_UNIT})|(?<=[\d%]) (?=\[)|(?<=points) (?=\[)|(?<=point) (?=\[)|(?<=times) (?=\[)"
-    r"|(?<=\b[np]) (?=[=<])|(?<=[=<]) (?=\d)"
-)
 
 
 def print_run_summary(run: Run, report: str, *, verbose: bool = False, selftest: str = "") -> None:
@@ -52,13 +42,13 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False, selftest:
     if judging and (not about_judge or judge.startswith("cascade:")):
         about_judge = [f"Judge: {judge}. {judging[0]}", *about_judge]
     if errors:  # before any number
-        _print_wrapped(errors, "bold")
+        print_line(errors, "bold")
     if verbose:
         at = "" if (k := run.summary.get("k")) is None else f", k = {k}"
         print_line(f"{pluralize(len(run.cases), 'case')}, judge {judge}{at}", "bold")
         _print_numbers(run)
         for line in (*others, *judging):
-            _print_wrapped(line)
+            print_line(line)
         print_line("")
     closing = [line for note in about_judge for line in wrap_text(note, width)]
     closing += [selftest] if selftest else []
@@ -78,31 +68,10 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False, selftest:
     print_lines([*steps, "", *closing])
 
 
-def wrap_text(text: str, width: int, indent: str = "") -> Iterator[str]:
-    """Break a text into lines of `width` columns, but not inside numbers and intervals.
-
-    `indent` starts every line except the first.
-
-    >>> list(wrap_text("a miss: 62% [51, 72] of 9", 14))
-    ['a miss:', '62% [51, 72]', 'of 9']
-    """
-    from rich.cells import cell_len
-
-    tied = _INTERVAL.sub(lambda found: found[0].replace(" ", _TIED), strip_control(text))
-    line = ""
-    for word in _WITHIN.sub(_TIED, tied).split(" "):
-        if line and cell_len(line) + 1 + cell_len(word) > width:
-            yield line.replace(_TIED, " ")
-            line = indent + word
-        else:
-            line = f"{line} {word}" if line else word
-    yield line.replace(_TIED, " ")
-
-
 def _width() -> int:
     from rich.console import Console
 
-    return min(Console().width, _WIDEST)
+    return text_width(Console())
 
 
 def _level_lines(run: Run, width: int) -> Iterator[str]:
@@ -134,11 +103,11 @@ def _print_numbers(run: Run) -> None:
     value = "value [95%]"
     print_table(TextTable(("level", "metric", value, "n"), rows, (value, "n")))
     if low:
-        _print_wrapped(f"Lower is better: {', '.join(low)}.")
+        print_line(f"Lower is better: {', '.join(low)}.")
     for line in _corrected(run):
-        _print_wrapped(line)
+        print_line(line)
     for reason, names in unmeasured.items():
-        _print_wrapped(f"Not measured: {', '.join(names)}: {reason}.")
+        print_line(f"Not measured: {', '.join(names)}: {reason}.")
 
 
 def _corrected(run: Run) -> Iterator[str]:
@@ -162,7 +131,7 @@ def _print_link(run: Run, most: int | None) -> None:
 
     corrected = correct_association(run)
     if most is None and corrected:
-        _print_wrapped(corrected.brief)
+        print_line(corrected.brief)
     rows = failure_mode_rows(run)
     if not rows:
         return
@@ -181,7 +150,7 @@ def _print_link(run: Run, most: int | None) -> None:
     print_line("")
     print_table(TextTable(("failure", "owner", *numbers), cells, numbers))
     if note:
-        _print_wrapped(note)
+        print_line(note)
     if left := len(rows) - len(shown):
         print_line(f"and {left} more; --verbose prints all.")
 
@@ -195,8 +164,3 @@ def _step_lines(run: Run, width: int, *, verbose: bool) -> Iterator[str]:
         yield from wrap_text(f"{place}. {step.action} {why}", width, "   ")
     if not steps:
         yield from wrap_text(no_steps_reason(run), width)
-
-
-def _print_wrapped(text: str, style: str | None = None) -> None:
-    for line in wrap_text(text, _width()):
-        print_line(line, style)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from misslink.documents import ErrorCounts, manifest_of, summary_of, whatif_of
@@ -27,16 +28,34 @@ _DECIDING_METRICS = ("faithfulness", "correctness")
 
 def count_errors(traces: Sequence[Trace], verdicts: Sequence[Scored]) -> ErrorCounts:
     """Count the cases that the app failed on, that the judge failed on, and without an answer."""
-    app = {trace.case_id for trace in traces if trace.error is not None}
-    judge = {
-        verdict.case_id
-        for verdict in verdicts
-        if verdict.status == "failed" and verdict.metric in _DECIDING_METRICS
-    }
+    app, judge = _failed_cases(traces, verdicts)
     silent = sum(trace.answer is None and trace.error is None for trace in traces)
     if all(trace.answer is None for trace in traces):  # of a retriever no answer is expected
         silent = 0
-    return ErrorCounts(app=len(app), judge=len(judge - app), no_answer=silent)
+    return ErrorCounts(app=len(app), judge=len(judge), no_answer=silent)
+
+
+def most_frequent_error(
+    traces: Sequence[Trace], verdicts: Sequence[Scored]
+) -> tuple[str, int] | None:
+    """The reason of most errors of app and judge, and on how many cases; None without errors."""
+    reasons = Counter(chain.from_iterable(map(dict.values, _failed_cases(traces, verdicts))))
+    return next(iter(reasons.most_common(1)), None)
+
+
+def _failed_cases(
+    traces: Sequence[Trace], verdicts: Sequence[Scored]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The reason by case that the app failed on, and by other case that the judge failed on."""
+    app = {trace.case_id: trace.error for trace in traces if trace.error is not None}
+    judge = {
+        verdict.case_id: verdict.reason or ""
+        for verdict in verdicts
+        if verdict.status == "failed"
+        and verdict.metric in _DECIDING_METRICS
+        and verdict.case_id not in app
+    }
+    return app, judge
 
 
 RERANK_POOL = 50  # candidates that a reranker gets

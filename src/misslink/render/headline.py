@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from misslink.documents import ErrorCounts
-from misslink.render.format import list_first, pluralize
+from misslink.render.format import list_first, pluralize, shorten
 from misslink.render.reasons import describe_reason
 from misslink.types import Estimate, Reason
 
 _FEW_FAIL = 0.1  # of the answers
 _MOST_READ = 3  # cases to read first that are named
+_MAX_REASON = 160  # characters of the most frequent error
 _MAX_ERROR_SHARE = 0.02  # above it the errors come first
 
 
@@ -58,6 +59,8 @@ class Findings:
         Share that fails, corrected by the judge's errors in the run's selftest. None: not measured.
     read_first : tuple of str
         Flagged cases that nobody labelled, the surest first.
+    most_frequent_error : (str, int) or None
+        The reason of most errors of app and judge, and on how many cases.
     """
 
     cases: int
@@ -81,6 +84,7 @@ class Findings:
     labels: int = 0
     by_selftest: Estimate | None = None
     read_first: tuple[str, ...] = ()
+    most_frequent_error: tuple[str, int] | None = None
 
     @property
     def undecided(self) -> int:
@@ -161,8 +165,15 @@ def _describe_failed_cases(findings: Findings) -> str:
     counts = {"the app failed": app, "the judge failed": judge, "the app gave no answer": silent}
     kinds = [kind for kind, count in counts.items() if count]
     if len(kinds) == 1:
-        return f"Errors: {kinds[0]} {'to' if silent else 'on'} {counts[kinds[0]]:,} {of}."
-    return f"Errors on {app + judge + silent:,} {of}: {', '.join(kinds)}."
+        counted = f"Errors: {kinds[0]} {'to' if silent else 'on'} {counts[kinds[0]]:,} {of}."
+    else:
+        counted = f"Errors on {app + judge + silent:,} {of}: {', '.join(kinds)}."
+    if findings.most_frequent_error is None:
+        return counted
+    reason, cases = findings.most_frequent_error
+    told = shorten(" ".join(reason.split()), _MAX_REASON).rstrip(".")
+    often = f" ({cases:,})" if cases < app + judge else ""
+    return f"{counted} Most frequent reason{often}: {told}."
 
 
 def describe_verdict(findings: Findings) -> str:

@@ -13,7 +13,7 @@ from misslink.calibration.labelled_failures import (
 )
 from misslink.documents import manifest_of, replay_of, summary_of
 from misslink.linking.association import failed_share
-from misslink.linking.findings import count_errors, leading_owners
+from misslink.linking.findings import count_errors, leading_owners, most_frequent_error
 from misslink.parts import by_case
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
@@ -80,6 +80,7 @@ def _find(run: Run) -> Findings:
     return Findings(
         cases=len(run.cases),
         errors=count_errors(run.traces, run.scores),
+        most_frequent_error=most_frequent_error(run.traces, run.scores),
         judged=any(link.failure for link in run.links),
         failed=_as_share(failed_share(decided, clusters)),
         exposure={level: _as_share(risks[f"risk_given_{level}"]) for level in EXPOSURES},

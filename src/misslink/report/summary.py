@@ -27,14 +27,15 @@ _EXPOSURE_TITLES = {
     "generator": "As many failures with every relevant passage",
     "few_associated": "Few failures are associated with missing passages",
 }
+_NO_CAUSE = "inconclusive (failed)"
 _FRAGMENTS = {
-    "unexplained": view_fragment(state="failed", failure="inconclusive"),
+    _NO_CAUSE: view_fragment(state="failed", failure="inconclusive"),
     "inconclusive": view_fragment(state="inconclusive"),
     "judge": view_fragment(failure="false_alarm"),
 }
-_UNEXPLAINED = FailureModeInfo(
+_FAILED_INCONCLUSIVE = FailureModeInfo(
     "unknown",
-    "Unexplained",
+    "Inconclusive (failed)",
     "The answer failed, and no label or passage tells why.",
     action="",
     shape="",
@@ -95,7 +96,7 @@ def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
     owners = Counter(link.owner for link in links if link.failed or link.owner == "judge")
     for owner in OWNERS:
         if owners[owner]:
-            label = "unexplained" if owner == "unknown" else owner.replace("_", " ")
+            label = _NO_CAUSE if owner == "unknown" else owner.replace("_", " ")
             fragment = _FRAGMENTS.get(label) or view_fragment(owner=owner)
             yield OwnerGroup(label, owners[owner], fragment, owner)
     states = Counter(LINK_STATES[link.failed] for link in links if link.owner != "judge")
@@ -168,12 +169,12 @@ def failure_mode_rows(run: Run) -> tuple[FailureRow, ...]:
     from misslink.stats import proportion  # may import scipy
 
     counts = Counter(
-        "unexplained" if link.unexplained else link.failure for link in run.links if link.failure
+        _NO_CAUSE if link.unexplained else link.failure for link in run.links if link.failure
     )
     inferred = Counter[str | None](
         link.failure for link in run.links if link.basis == "inferred" and not link.unexplained
     )
-    modes = {**FAILURE_MODES, "unexplained": _UNEXPLAINED}
+    modes = {**FAILURE_MODES, _NO_CAUSE: _FAILED_INCONCLUSIVE}
     return tuple(
         FailureRow(
             key=key,

@@ -9,7 +9,7 @@ const caseAddress = (number, claim) =>
   `#${writeView({ ...emptyView(), case: number, claim: claim ?? 0 })}`;
 
 const labelOf = (names, key) => (Object.hasOwn(names, key) ? names[key] : key);
-const failureLabel = (row) => (row.unexplained ? "Unexplained" : row.failure ? labelOf(data.failure_modes, row.failure) : "Not judged");
+const failureLabel = (row) => (row.failure ? labelOf(data.failure_modes, row.failure) : "Not judged");
 const chipClass = (row) => (stateOf(row) === "failed" ? "chip failure" : "chip");
 const capitalized = (text) => text.slice(0, 1).toUpperCase() + text.slice(1) + (/[a-z)]$/.test(text) ? "." : "");
 const folded = (label, ...content) => el("details", {}, el("summary", {}, label), ...content);
