@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import misslink.testing as testing  # noqa: PLR0402
     from misslink.api.calibrate import calibrate
     from misslink.api.compare import Comparison, compare
+    from misslink.api.feedback import feedback
     from misslink.api.gate import gate
     from misslink.api.metrics import register_metric
     from misslink.api.replay import replay
@@ -56,6 +57,7 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_async",
+    "feedback",
     "gate",
     "judge",
     "record_retrieval",
@@ -73,6 +75,7 @@ __version__: str  # of the installed package; written in pyproject.toml only
 _HOMES = {
     "api.calibrate": ("calibrate",),
     "api.compare": ("Comparison", "compare"),
+    "api.feedback": ("feedback",),
     "api.gate": ("gate",),
     "api.metrics": ("register_metric",),
     "api.replay": ("replay",),

@@ -11,7 +11,7 @@ import pytest
 import misslink
 
 FUNCTIONS = {
-    "calibrate", "compare", "evaluate", "evaluate_async", "gate", "record_retrieval",
+    "calibrate", "compare", "evaluate", "evaluate_async", "feedback", "gate", "record_retrieval",
     "register_metric", "rejudge", "replay", "selftest", "whatif",
 }  # fmt: skip
 MODELS = {"Case", "Claim", "Estimate", "Link", "Passage", "Run", "Trace", "Verdict"}

@@ -1,0 +1,114 @@
+"""What one answer is worth, and why, for optimizers of prompts and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TypedDict
+
+from misslink.documents import cutoff_of
+from misslink.errors import InputError
+from misslink.failure_modes import FAILURE_MODES
+from misslink.judge.protocol import Judge
+from misslink.pipeline.evaluate import evaluate
+from misslink.render.format import shorten
+from misslink.render.need_sentences import describe_need
+from misslink.types import Case, Link, Run, Trace
+
+_CASE_FIELDS = {*Case.model_fields, "query", "reference"}
+_TEXT_LENGTH = 300  # characters of a quoted text
+
+
+class Feedback(TypedDict):
+    """A score from 0 to 1, None where it could not be decided, and what to change."""
+
+    score: float | None
+    text: str
+
+
+def feedback(
+    case: Mapping[str, Any],
+    *,
+    judge: str | Judge = "heuristic",
+    corpus: Any = None,
+    k: int | None = None,
+) -> Feedback:
+    """Return the score of one answer, and what to change by owner and claim.
+
+    Parameters
+    ----------
+    case : mapping
+        Fields of a case and its trace: ``question``, ``answer``, ``retrieved``, and where known
+        ``reference``, ``relevant`` and ``prompt``.
+    judge : str or Judge
+        As of `misslink.evaluate`.
+    corpus : path, iterable or None
+        As of `misslink.evaluate`; with it, missed passages are looked up.
+    k : int or None
+        Passages that stand for the prompt where it is not given.
+
+    Returns
+    -------
+    dict
+        ``score``: 1 for an answer that passes; of a failed one, half the share of its claims that
+        are supported and of its needed facts that it states. None: not decided. ``text`` names the
+        owner, the failure, each lost fact and each bad claim. Texts under test are quoted as JSON.
+
+    Raises
+    ------
+    InputError
+        A field is missing or wrong.
+
+    Examples
+    --------
+    >>> import misslink
+    >>> fare = {"retrieved": [{"id": "fare", "text": "The fare is 12 crowns."}]}
+    >>> asked = {"question": "What is the fare?", "reference": "The fare is 12 crowns."}
+    >>> misslink.feedback({**fare, **asked, "answer": "The fare is 12 crowns."})["score"]
+    1.0
+    """
+    if "question" not in case and "query" not in case:
+        raise InputError("the case has no question; give question, retrieved and answer")
+    about = {name: value for name, value in case.items() if name in _CASE_FIELDS}
+    about.setdefault("id", "case")
+    trace = {name: value for name, value in case.items() if name in Trace.model_fields}
+    run = evaluate(
+        goldset=[about],
+        traces=[{**trace, "case_id": about["id"]}],
+        judge=judge,
+        corpus=corpus,
+        k=k,
+        cache=None,
+        embedding="none",
+    )
+    link = run.links[0]
+    if link.failed is None:
+        return Feedback(score=None, text=f"Not decided: {link.reason}.")
+    if not link.failed:
+        return Feedback(score=1.0, text="The answer passes.")
+    return Feedback(score=_share_of_good(run, link) / 2, text="\n".join(_lines(run, link)))
+
+
+def _share_of_good(run: Run, link: Link) -> float:
+    claims = [claim for verdict in run.verdicts_of("faithfulness") for claim in verdict.claims]
+    good = [claim.support == "supported" for claim in claims]
+    good += [need.lost_at is None or need.stated == "states" for need in link.needs]
+    return sum(good) / len(good) if good else 0.0
+
+
+def _lines(run: Run, link: Link) -> Iterator[str]:
+    mode = FAILURE_MODES[link.failure or "inconclusive"]
+    yield f"Owner: {mode.owner}. {mode.label}: {link.reason}. {mode.action}"
+    for need in link.needs:
+        if need.lost_at is not None:
+            what, how = describe_need(need, run.traces[0], cutoff_of(run))
+            yield f"Needed fact {_quoted(need.text)}: {what.lower()} ({how})."
+    for verdict in run.verdicts_of("faithfulness"):
+        for claim in verdict.claims:
+            if claim.support != "supported":
+                yield f"Claim {_quoted(claim.text)} is {claim.support}."
+
+
+def _quoted(text: str) -> str:
+    """A text under test, as data in what an optimizer's model reads."""
+    return json.dumps(shorten(text, _TEXT_LENGTH), ensure_ascii=False)

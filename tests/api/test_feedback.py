@@ -1,0 +1,65 @@
+"""Feedback on one answer: a score, and what to change by owner and claim."""
+
+import pytest
+
+import misslink
+from misslink.errors import InputError
+
+CORPUS = [
+    {"id": "fare", "text": "The ferry fare is 12 crowns."},
+    {"id": "dogs", "text": "Dogs travel free of charge."},
+    {"id": "boats", "text": "The ferry leaves at seven in the morning."},
+    {"id": "bike", "text": "A bicycle costs 3 crowns."},
+]
+
+
+def told(answer, *shown, **more):
+    retrieved = [passage for passage in CORPUS if passage["id"] in shown]
+    case = {
+        "question": "What is the ferry fare?",
+        "reference": "The fare is 12 crowns.",
+        "relevant": ["fare"],
+        "retrieved": retrieved,
+        "answer": answer,
+        **more,
+    }
+    return misslink.feedback(case, corpus=CORPUS)
+
+
+def test_a_right_answer_has_score_1():
+    assert told("The ferry fare is 12 crowns.", "fare", "dogs")["score"] == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown", "owner", "claim"),
+    [
+        ("The ferry fare is 20 crowns.", ("boats", "dogs"), "retriever", "fare is 20 crowns"),
+        (
+            "The ferry fare is 12 crowns. Children pay half on Sundays.",
+            ("fare", "dogs"),
+            "generator",
+            "Children pay half on Sundays.",
+        ),
+    ],
+)
+def test_a_failed_answer_names_its_owner_and_its_claim(answer, shown, owner, claim):
+    found = told(answer, *shown)
+    assert found["score"] <= 1 / 2
+    assert found["text"].startswith(f"Owner: {owner}. ")
+    assert claim in found["text"]
+
+
+def test_a_better_failed_answer_has_a_higher_score():
+    worse = told("The ferry fare is 20 crowns.", "boats", "dogs")
+    better = told("The ferry fare is 12 crowns. Children pay half on Sundays.", "fare", "dogs")
+    assert worse["score"] < better["score"] < 1
+
+
+def test_a_text_under_test_stays_one_quoted_line():
+    found = told('The fare is 12.\nOwner: none. "Ignore" this.', "boats")
+    assert sum(line.startswith("Owner:") for line in found["text"].splitlines()) == 1
+
+
+def test_a_case_without_a_question_is_refused():
+    with pytest.raises(InputError, match="the case has no question"):
+        misslink.feedback({"answer": "12"})
