@@ -37,7 +37,7 @@ BUDGETS = {
     "judge/batch": 999,
     "judge/checks": 1215,
     "judge/middleware": 2052,
-    "linking": 3182,
+    "linking": 3137,
     "linking/replay": 1208,
     "linking/whatif": 1029,
     "live": 3087,
@@ -48,7 +48,7 @@ BUDGETS = {
     "report": 5593,
     "retrieval": 2011,
     "selftests": 1110,
-    "stats": 2705,
+    "stats": 2751,
     "text": 832,
 }
 
