@@ -37,7 +37,7 @@ BUDGETS = {
     "judge/batch": 999,
     "judge/checks": 1215,
     "judge/middleware": 2052,
-    "linking": 3137,
+    "linking": 3090,
     "linking/replay": 1208,
     "linking/whatif": 1029,
     "live": 3087,
