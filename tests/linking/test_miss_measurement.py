@@ -403,7 +403,12 @@ def test_a_search_without_labels_fuses_words_and_meaning():
     fused = replace(alone, nearest={case.question: [1, 2, 0]})
     both = {miss.passage_id: miss for miss in fused.search(queries, trace, 1)}
     assert list(both) == ["ferry", "boat"]  # both searches find it, one alone
-    assert both["boat"].measured == {"dense_rank": 1, "shared_stems": 0, "pool": 3}
+    assert both["boat"].measured == {
+        "dense_rank": 1,
+        "bm25_rank": 3,  # of three: no word of the question is in it
+        "shared_stems": 0,
+        "pool": 3,
+    }
     assert both["boat"].miss_type == "vocabulary_mismatch"
 
 
@@ -427,30 +432,29 @@ def meaning():
 
     given = unit(30)
     given[3] = 0  # a blank text is near nothing
-    questions = {f"q{n}": n for n in range(20)}
-    passages = {f"p{n}": n for n in range(30)}
-    return EmbeddingSimilarity(questions, passages, unit(20), given)
-
-
-def test_many_passages_at_once_are_as_each_alone_to_the_last_digit(meaning):
-    passages = [f"p{p}" for p in range(33)]
-    for question in (f"q{q}" for q in range(22)):
-        together = meaning.cosines(question, passages)
-        assert together == [meaning.cosine(question, passage) for passage in passages]
-        assert [one is None for one in together] == [
-            question in {"q20", "q21"} or p >= 30 for p in range(33)
-        ]
-        assert all(-1 <= one <= 1 for one in together if one is not None)
+    return EmbeddingSimilarity(
+        {f"q{n}": vector for n, vector in enumerate(unit(20))},
+        {f"p{n}": vector for n, vector in enumerate(given)},
+    )
 
 
 def test_a_cosine_is_the_product_of_its_two_vectors(meaning):
-    product = meaning.question_vectors.astype(float) @ meaning.passage_vectors.astype(float).T
-    for q, p in ((0, 0), (19, 29), (7, 3)):
-        assert meaning.cosine(f"q{q}", f"p{p}") == pytest.approx(product[q, p], abs=1e-6)
+    for q, p in (("q0", "p0"), ("q19", "p29"), ("q7", "p3")):
+        product = meaning.questions[q].astype(float) @ meaning.passages[p].astype(float)
+        assert meaning.cosine(q, p) == pytest.approx(product, abs=1e-6)
 
 
-def test_of_no_passage_there_is_no_cosine(meaning):
-    assert meaning.cosines("q0", []) == []
+def test_what_was_not_embedded_has_no_cosine_and_no_rank(meaning):
+    assert meaning.cosine("q20", "p0") is meaning.cosine("q0", "p30") is None
+    assert meaning.ranks([("q20", "p0"), ("q0", "p30")], {"p0": 0}) == {}
+
+
+def test_a_rank_by_cosine_counts_the_nearer_ones_alone(meaning):
+    places = {f"p{n}": n for n in range(30)}
+    ranks = meaning.ranks([(f"q{q}", f"p{p}") for q in range(20) for p in range(30)], places)
+    for q in range(20):
+        nearest = sorted(range(30), key=lambda p: -meaning.cosine(f"q{q}", f"p{p}"))
+        assert [ranks[f"q{q}", f"p{p}"] for p in nearest] == list(range(1, 31))
 
 
 SYLLABLES = ["the ", "cat ", "sat ", "on ", "a ", "mat, ", "ten ", "often. ", "Caf\u00e9 ", "1.5 "]

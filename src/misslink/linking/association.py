@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from misslink.calibration_document import CalibrationDocument, ErrorTest
@@ -26,21 +26,13 @@ from misslink.parts import by_case
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, case_needs, cluster_cases, relevant_ids
 from misslink.stats import proportion
-from misslink.stats.association import (
-    PooledAssociation,
-    TwoByTwo,
-    clustered_heterogeneity_test,
-    clustered_mantel_haenszel,
-    heterogeneity_test,
-    mantel_haenszel,
-)
-from misslink.stats.clustered import CLUSTERED_METHOD, clustered_mean
+from misslink.stats.clustered import clustered_mean
 from misslink.stats.exposure import (
     EXPOSURES,
     ExposedCases,
-    drop_wide_ratio,
     exposure_risks,
     exposure_trend,
+    pooled_exposure_risks,
     powered_exposure_risks,
     rated_exposure_risks,
 )
@@ -58,7 +50,6 @@ _PROXIES = {
 }
 _DIFFICULTIES = ("easiest", "easier", "middle", "harder", "hardest")
 _DECIMALS = 9  # rounding must not part cases that are alike
-_HETEROGENEITY_METHOD = "cochran's q, parametric bootstrap"
 _ADJUSTED = ("risk_difference", "risk_ratio", "attributable_fraction")
 NO_CATEGORY = "no category"  # the stratum of the cases without one, where others have one
 
@@ -274,34 +265,21 @@ def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> 
     strata = {
         name: linked.exposed(group) for name, group in zip(order, groups, strict=True) if group
     }
-    tables, places, clusters = compared = _compared_tables(strata.values(), (0,))
-    pooled = _pool(*compared, linked.seed)
-    exposed = _compared_tables(strata.values(), (0, 1))
-    fraction = pooled if exposed == compared else _pool(*exposed, linked.seed)
-    estimates = {
-        "risk_difference": pooled.risk_difference,
-        "risk_ratio": drop_wide_ratio(pooled.risk_ratio),
-        "attributable_fraction": fraction.attributable_fraction,
-    }
+    pooled = pooled_exposure_risks(list(strata.values()), seed=linked.seed)
+    estimates, p, difference = pooled.estimates, pooled.p, pooled.estimates["risk_difference"]
     if not strata:
         missing = Estimate.missing(Reason(code="nothing_to_adjust_for"))
         estimates = dict.fromkeys(estimates, missing)
-    if in_clusters := len(set(clusters)) < len(clusters):
-        p = clustered_heterogeneity_test(places, clusters, seed=linked.seed)
-    else:
-        p = heterogeneity_test(tables, seed=linked.seed)
-    silent = [len(cases.bad) for cases in strata.values() if not _compared_tables([cases], (0,))[0]]
-    warning = _confounding(crude, pooled.risk_difference, p)
+    silent = [len(cases.bad) for cases in strata.values() if not cases.compared_with_all([0])]
+    warning = _confounding(crude, difference, p)
     change = None
-    if crude.value is not None and pooled.risk_difference.value is not None:
-        ends = {"crude": crude.model_dump(), "adjusted": pooled.risk_difference.model_dump()}
+    if crude.value is not None and difference.value is not None:
+        ends = {"crude": crude.model_dump(), "adjusted": difference.model_dump()}
         change = _note(Reason(code="adjusted_change", by=by, **ends))
     return AdjustedRisks(
         by=by if strata else None,
         proxies=tuple(proxies),
-        risk_difference=estimates["risk_difference"],
-        risk_ratio=estimates["risk_ratio"],
-        attributable_fraction=estimates["attributable_fraction"],
+        **estimates,
         strata=tuple(
             Stratum(
                 name=name,
@@ -313,46 +291,12 @@ def _adjust(linked: _LinkedCases, bad: Mapping[str, float], crude: Estimate) -> 
         left_out=LeftOut(strata=len(silent), cases=sum(silent)),
         heterogeneity=TestResult(
             p=p,
-            method=CLUSTERED_METHOD if in_clusters else _HETEROGENEITY_METHOD,
+            method=pooled.method,
             reason=describe_reason(Reason(code="few_strata")) if p is None else None,
         ),
         warning=warning and _note(warning),
         change=change,
     )
-
-
-def _compared_tables(
-    strata: Iterable[ExposedCases], exposed: Sequence[int]
-) -> tuple[list[TwoByTwo], list[int], list[Hashable]]:
-    """Bad and good answers at the levels `exposed` and at all, of the strata that have both.
-
-    With the cell and the cluster of each case, the cells counted through the tables.
-    """
-    tables: list[TwoByTwo] = []
-    places: list[int] = []
-    clusters: list[Hashable] = []
-    whole = EXPOSURES.index("all")
-    for cases in strata:
-        rows = list(zip(cases.exposure, cases.bad, cases.clusters, strict=True))
-        cells = [
-            (2 * (level == whole) + (not is_bad), cluster)
-            for level, is_bad, cluster in rows
-            if level == whole or level in exposed
-        ]
-        count = Counter(cell for cell, _ in cells)
-        if count[0] + count[1] and count[2] + count[3]:
-            places += [4 * len(tables) + cell for cell, _ in cells]
-            clusters += [cluster for _, cluster in cells]
-            tables.append((count[0], count[1], count[2], count[3]))
-    return tables, places, clusters
-
-
-def _pool(
-    tables: Sequence[TwoByTwo], places: Sequence[int], clusters: Sequence[Hashable], seed: int
-) -> PooledAssociation:
-    if len(set(clusters)) < len(clusters):
-        return clustered_mantel_haenszel(tables, places, clusters, seed=seed)
-    return mantel_haenszel(tables, seed=seed)
 
 
 def _difficulties(

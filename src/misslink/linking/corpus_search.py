@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from misslink.text.bm25 import Bm25Index
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 # Cormack et al. (2009) found it best in a pilot study, and little to depend on it.
 _RRF_CONSTANT = 60
-_BLOCK_SIZE = 32_000_000  # cosines held in memory at a time, 128 MB
+_BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
+# Two computations of the same score differ in the seventh digit; that is no better rank.
+_TOLERANCE = 1e-6
 
 
 class LexicalSearch:
@@ -72,13 +74,7 @@ class DenseSearch:
             return [[] for _ in questions]
         vectors = await self.vectors()
         queries = await self.embedder.queries(questions)
-        rankings = []
-        chunk = max(1, _BLOCK_SIZE // len(self._texts))
-        for start in range(0, len(questions), chunk):
-            rankings += [
-                top_places(row, depth) for row in queries[start : start + chunk] @ vectors.T
-            ]
-        return rankings
+        return [top_places(row, depth) for row in cosine_rows(queries, vectors)]
 
     async def diverse(self, questions: Sequence[str], depth: int, pool: int) -> list[list[int]]:
         """The nearest `pool` passages in the order of maximal marginal relevance, lambda 0.5.
@@ -106,6 +102,21 @@ class DenseSearch:
         if self._vectors is None:
             self._vectors = await self.embedder.documents(self._texts)
         return self._vectors
+
+
+def cosine_rows(
+    queries: NDArray[np.float32], vectors: NDArray[np.float32]
+) -> Iterator[NDArray[np.float32]]:
+    """The cosines of each query with all vectors, the rows of both of length 1."""
+    block = max(1, _BLOCK_SIZE // max(1, len(vectors)))
+    for start in range(0, len(queries), block):
+        yield from queries[start : start + block] @ vectors.T
+
+
+def rank_at(place: int, scores: NDArray[np.float32]) -> int:
+    """The rank from 1 of a place by its score; of equal ones all have the first rank."""
+    own = float(scores[place])
+    return 1 + int((scores > own + _TOLERANCE * max(1.0, own)).sum())
 
 
 def fuse_rankings(rankings: Sequence[Sequence[int]], depth: int) -> list[int]:

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from misslink.parts import by_case
+from misslink.render.format import shorten
 from misslink.retrieval.matching import relevant_ids
 from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
 
@@ -161,11 +162,6 @@ def _sample_points(
 
 def _as_points(texts: Mapping[str, str], spots: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
     return [
-        {"id": name, "x": x, "y": y, "text": _excerpt(text)}
+        {"id": name, "x": x, "y": y, "text": shorten(text, _MAX_TEXT)}
         for (name, text), (x, y) in zip(texts.items(), spots, strict=False)
     ]
-
-
-def _excerpt(text: str) -> str:
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _MAX_TEXT else plain[: _MAX_TEXT - 1].rstrip() + "\u2026"

@@ -27,20 +27,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from misslink.case_fields import conversation_turns
-from misslink.linking.corpus_search import fuse_rankings, top_places
+from misslink.linking.corpus_search import cosine_rows, fuse_rankings, rank_at, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
-from misslink.linking.missed_passages import PassagePool, find_missed_passages, inner_rank
+from misslink.linking.missed_passages import PassagePool, find_missed_passages
 from misslink.matching import content_stems
 from misslink.parts import by_case
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,
-    retrieval_cutoff,
     retrieval_outcome,
-    shown_shares,
 )
 from misslink.stats.roc import CaseScore
-from misslink.text.bm25 import Bm25Index
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import stems
 from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace
@@ -64,9 +61,6 @@ _HOW_MUCH = re.compile(
     re.IGNORECASE,
 )
 ASKED_SHARE = 0.6  # of the question's content words, that a passage on the question has
-_BLOCK_SIZE = 4_000_000  # cosines held in memory at a time, 16 MB
-# Two computations of the same product differ in the seventh digit; that is no better rank.
-_TOLERANCE = 1e-6
 _RANDOM_PASSAGES = 5  # random passages that a known pair is compared with
 
 
@@ -173,49 +167,41 @@ class MissMeasurements:
         BM25 and, where `nearest` has the query, meaning, fused. The first query is the question,
         which the ranks are of.
         """
-        import numpy as np
-
-        if self.pool is None or not self.pool.passages:
+        pool = self.pool
+        if pool is None or not pool.passages:
             return ()
         in_context = {passage.id for passage in trace.context(k)}
-        scores = [self.pool.scores(query) for query in queries]
         found: dict[int, None] = {}
-        for query, row in zip(queries, scores, strict=True):
-            rankings = [top_places(row, FUSION_DEPTH, above=0), self.nearest.get(query, ())]
+        for query in queries:
+            rankings = [
+                top_places(pool.scores(query), FUSION_DEPTH, above=0),
+                self.nearest.get(query, ()),
+            ]
             found |= dict.fromkeys(fuse_rankings(rankings, _SEARCHED + len(in_context)))
-        asked, nearest = scores[0], list(self.nearest.get(queries[0], ()))
         retrieved = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
         ranks = {passage.id: passage.rank for passage in trace.deeper} | retrieved
-        misses = []
-        for place in found:
-            passage = self.pool.passages[place]
-            if passage.id in in_context:
-                continue
-            by_words = 1 + int(np.count_nonzero(asked > asked[place])) if asked[place] > 0 else None
-            numbers: dict[str, float | None] = {
-                "bm25_rank": by_words,
-                "dense_rank": nearest.index(place) + 1 if place in nearest else None,
-                "shared_stems": _shared_stems(queries[0], passage.text),
-                "pool": len(asked),
-            }
-            miss = RetrievalMiss(
+        missed = tuple(
+            RetrievalMiss(
                 passage_id=passage.id,
                 true_rank=ranks.get(passage.id),
-                bm25_rank=by_words,
                 depth=trace.depth,
                 text=passage.text,
-                measured={name: n for name, n in numbers.items() if n is not None},
             )
-            evidence = MissEvidence(
+            for passage in (pool.passages[place] for place in found)
+            if passage.id not in in_context
+        )
+        nearest = [pool.passages[place].id for place in self.nearest.get(queries[0], ())]
+        dense = {id_: rank for rank, id_ in enumerate(nearest, start=1)}
+        return tuple(
+            _classify(
                 miss,
-                k=len(in_context) or retrieval_cutoff(trace, k),
-                retrieved=passage.id in retrieved,
-                prompt_seen=trace.prompted is not None,
-                inner_rank=inner_rank(trace, passage.id),
-                shown=shown_shares(trace).get(passage.id),
+                _word_numbers(queries[0], miss.missed.passage_id, miss.missed.text, pool)
+                | {"dense_rank": dense.get(miss.missed.passage_id)},
             )
-            misses.append(classify_miss(evidence))
-        return tuple(misses)
+            for miss in find_missed_passages(
+                trace, RetrievalOutcome("unlabelled", missed=missed), pool, k
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -285,33 +271,26 @@ async def measure_misses(
                 if passage.text.strip():
                     texts.setdefault(passage.id, passage.text)
     misses = [(one.case, miss) for one in observed for miss in one.missed]
-    located = [(case, miss.passage.id) for case, miss in misses if miss.passage]
+    located = [(case, miss.passage) for case, miss in misses if miss.passage]
     # The passages that ranks are counted among, always with the missed ones.
-    ids = tuple(pool.position)
-    if not pool.listed and len(ids) > _MAX_POOL:
-        ids = ids[:: -(-len(ids) // _MAX_POOL)]
-    among = tuple(dict.fromkeys((*ids, *(id_ for _, id_ in located))))
+    step = 1 if pool.listed else -(-len(pool.passages) // _MAX_POOL) or 1
+    among = pool
+    if step > 1 or any(passage.id not in pool.position for _, passage in located):
+        among = PassagePool((), [*pool.passages[::step], *(passage for _, passage in located)])
     semantic = None
     if embedder is not None:
-        semantic = await _embed_texts(embedder, observed, texts, among if located else ())
-    pairs = _similarity_samples(observed, trace_of, texts, semantic, among, seed)
+        pooled = among.position if located else ()
+        semantic = await _embed_texts(embedder, observed, texts, pooled)
+    pairs = _similarity_samples(observed, trace_of, texts, semantic, tuple(among.position), seed)
     measurer = _MissMeasurer(
         texts,
         semantic,
         cosines=sorted(cosine for _, cosine in pairs.known),
         shares=sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed)),
-        bm25=_bm25_ranks(
-            [(case.judged_question, id_) for case, id_ in located],
-            among,
-            # The index of the pool, which later searches use, too.
-            lambda: (
-                pool.index
-                if among == tuple(pool.position)
-                else Bm25Index(passage_stems(texts[id_]) for id_ in among)
-            ),
-        ),
-        dense=semantic.ranks([(case.id, id_) for case, id_ in located], among) if semantic else {},
-        pool=len(among),
+        among=among,
+        dense=semantic.ranks([(case.id, passage.id) for case, passage in located], among.position)
+        if semantic
+        else {},
     )
     matches = [match for one in observed for match in one.outcome.found]
     whole = sum(match.need.evidence is not None and not match.split for match in matches)
@@ -358,41 +337,36 @@ class _MissMeasurer:
     semantic: EmbeddingSimilarity | None
     cosines: Sequence[float]
     shares: Sequence[float]
-    bm25: Mapping[tuple[str, str], int]
+    among: PassagePool
     dense: Mapping[tuple[str, str], int]
-    pool: int
 
     def classify(self, case: Case, miss: MissEvidence) -> RetrievalMiss:
         """The missed passage of a case, measured and classified."""
         missed, above = miss.missed, miss.missed.above
         if self.semantic is not None:
-            cosines = self.semantic.cosines(case.id, [rival.passage_id for rival in above])
             above = tuple(
-                rival.model_copy(update={"cosine": cosine})
-                for rival, cosine in zip(above, cosines, strict=True)
+                rival.model_copy(update={"cosine": self.semantic.cosine(case.id, rival.passage_id)})
+                for rival in above
             )
         numbers = {**missed.measured, **self._numbers(case, miss)}
-        measured = {name: number for name, number in numbers.items() if number is not None}
-        update = {"measured": measured, "above": above, "bm25_rank": numbers.get("bm25_rank")}
-        counted = "cosine" in measured and not miss.halves
-        pairs = max(0, len(self.cosines) - counted)
-        missed = missed.model_copy(update=update)
+        counted = numbers.get("cosine") is not None and not miss.halves
         standalone = None if case.judged_question == case.question else case.judged_question
-        return classify_miss(replace(miss, missed=missed, pairs=pairs, standalone=standalone))
+        miss = replace(
+            miss,
+            missed=missed.model_copy(update={"above": above}),
+            pairs=max(0, len(self.cosines) - counted),
+            standalone=standalone,
+        )
+        return _classify(miss, numbers)
 
     def _numbers(self, case: Case, miss: MissEvidence) -> dict[str, float | None]:
         if miss.passage is None:
             return {}
         id_, counted = miss.passage.id, not miss.halves
-        share = _shared_stems(case.judged_question, self.texts.get(id_))
-        numbers: dict[str, float | None] = {
-            "shared_stems": share,
-            "shared_stems_percentile": percentile_rank(share, self.shares, counted=counted),
-            "bm25_rank": self.bm25.get((case.judged_question, id_)),
-            "dense_rank": self.dense.get((case.id, id_)),
-        }
-        if numbers["bm25_rank"] is not None or numbers["dense_rank"] is not None:
-            numbers["pool"] = self.pool
+        numbers = _word_numbers(case.judged_question, id_, self.texts.get(id_), self.among)
+        share = numbers["shared_stems"]
+        numbers["shared_stems_percentile"] = percentile_rank(share, self.shares, counted=counted)
+        numbers["dense_rank"] = self.dense.get((case.id, id_))
         if self.semantic is not None:
             cosine = self.semantic.cosine(case.id, id_)
             numbers["cosine"] = cosine
@@ -400,6 +374,24 @@ class _MissMeasurer:
             if miss.last is not None:
                 numbers["cosine_kth"] = self.semantic.cosine(case.id, miss.last)
         return numbers
+
+
+def _word_numbers(
+    question: str, passage_id: str, text: str | None, pool: PassagePool
+) -> dict[str, float | None]:
+    """What words say of a passage of the pool; one without a stem of the question ranks last."""
+    scores, place = pool.scores(question), pool.position[passage_id]
+    return {
+        "shared_stems": _shared_stems(question, text),
+        "bm25_rank": rank_at(place, scores) if scores[place] > 0 else len(scores),
+        "pool": len(scores),
+    }
+
+
+def _classify(miss: MissEvidence, numbers: Mapping[str, float | None]) -> RetrievalMiss:
+    measured = {name: number for name, number in numbers.items() if number is not None}
+    update = {"measured": measured, "bm25_rank": measured.get("bm25_rank")}
+    return classify_miss(replace(miss, missed=miss.missed.model_copy(update=update)))
 
 
 def percentile_rank(
@@ -476,9 +468,8 @@ def _similarity_samples(
                 ("relevant" if passage.id in relevant else "irrelevant", passage.id)
                 for passage in retrieved
             ]
-        cosines = semantic.cosines(case.id, [id_ for _, id_ in groups])
-        for (group, _), cosine in zip(groups, cosines, strict=True):
-            if cosine is not None:
+        for group, id_ in groups:
+            if (cosine := semantic.cosine(case.id, id_)) is not None:
                 samples[group].append((case.id, cosine))
     return SimilaritySamples(**{name: tuple(scores) for name, scores in samples.items()})
 
@@ -489,81 +480,53 @@ class EmbeddingSimilarity:
 
     Parameters
     ----------
-    questions, passages : mapping of str to row
-        By id, rows of the two matrices.
-    question_vectors : array of float32, shape (questions, d), rows of length 1
-    passage_vectors : array of float32, shape (passages, d), rows of length 1
+    questions, passages : mapping of str to array of float32
+        Vectors of length 1 by id.
     """
 
-    questions: Mapping[str, int]
-    passages: Mapping[str, int]
-    question_vectors: NDArray[np.float32]
-    passage_vectors: NDArray[np.float32]
+    questions: Mapping[str, NDArray[np.float32]]
+    passages: Mapping[str, NDArray[np.float32]]
 
     @classmethod
     async def embed(
         cls, embedder: Embedder, questions: Mapping[str, str], passages: Mapping[str, str]
     ) -> EmbeddingSimilarity:
-        """Embed texts by id, each matrix in one batch."""
-        return cls(
-            _row_by_id(questions),
-            _row_by_id(passages),
-            await embedder.queries(list(questions.values())),
-            await embedder.documents(list(passages.values())),
-        )
-
-    def cosine(self, question: str, passage: str) -> float | None:
-        """Of the question and the passage with these ids; None where one was not embedded."""
-        return self.cosines(question, (passage,))[0]
+        """Embed texts by id, the questions and the passages in one batch each."""
+        asked = await embedder.queries(list(questions.values()))
+        read = await embedder.documents(list(passages.values()))
+        return cls(dict(zip(questions, asked, strict=True)), dict(zip(passages, read, strict=True)))
 
     def knows(self, question: str, passage: str) -> bool:
         """Whether both were embedded."""
         return question in self.questions and passage in self.passages
 
-    def cosines(self, question: str, passages: Sequence[str]) -> list[float | None]:
-        """As `cosine`, to the last digit, of one question and many passages, in their order."""
+    def cosine(self, question: str, passage: str) -> float | None:
+        """Of the question and the passage with these ids; None where one was not embedded."""
         import numpy as np
 
-        row = self.questions.get(question)
-        columns = [self.passages.get(passage) for passage in passages]
-        embedded = [column for column in columns if column is not None]
-        if row is None or not embedded:
-            return [None] * len(passages)
-        # Not a matrix product, whose rounding depends on the number of rows.
-        vectors = self.passage_vectors[embedded]
-        products = iter(np.einsum("ij,j->i", vectors, self.question_vectors[row]).tolist())
-        return [
-            None if column is None else min(max(next(products), -1.0), 1.0) for column in columns
-        ]
+        if not self.knows(question, passage):
+            return None
+        product = float(np.einsum("i,i", self.questions[question], self.passages[passage]))
+        return min(max(product, -1.0), 1.0)
 
     def ranks(
-        self, pairs: Sequence[tuple[str, str]], pool: Sequence[str]
+        self, pairs: Iterable[tuple[str, str]], places: Mapping[str, int]
     ) -> dict[tuple[str, str], int]:
-        """The rank from 1 of each pair's passage among the pool's, all ordered by cosine.
+        """The rank from 1 of each pair's passage, all passages with a place ordered by cosine.
 
-        Parameters
-        ----------
-        pairs : sequence of (str, str)
-            Ids of a question and of a passage; those not embedded have no rank.
-        pool : sequence of str
-            Ids of passages that were all embedded.
+        Pairs are ids of a question and of a passage; those not embedded have no rank.
         """
         import numpy as np
 
         embedded = [pair for pair in pairs if self.knows(*pair)]
         if not embedded:
             return {}
-        pool_vectors = self.passage_vectors[[self.passages[id_] for id_ in pool]]
-        block = max(1, _BLOCK_SIZE // max(1, len(pool)))
-        ranks: dict[tuple[str, str], int] = {}
-        for start in range(0, len(embedded), block):
-            part = embedded[start : start + block]
-            queries = self.question_vectors[[self.questions[question] for question, _ in part]]
-            passages = self.passage_vectors[[self.passages[passage] for _, passage in part]]
-            own = np.einsum("ij,ij->i", queries, passages)
-            above = (queries @ pool_vectors.T > own[:, None] + _TOLERANCE).sum(axis=1)
-            ranks |= {pair: int(count) + 1 for pair, count in zip(part, above, strict=True)}
-        return ranks
+        queries = np.stack([self.questions[question] for question, _ in embedded])
+        vectors = np.stack([self.passages[id_] for id_ in places])
+        return {
+            pair: rank_at(places[pair[1]], row)
+            for pair, row in zip(embedded, cosine_rows(queries, vectors), strict=True)
+        }
 
 
 def asked_share(question: str, text: str) -> float:
@@ -583,32 +546,3 @@ def _shared_stems(question: str, text: str | None) -> float | None:
 @lru_cache(maxsize=16)  # one question is asked of several passages, one after the other
 def _question_stems(question: str) -> frozenset[str]:
     return frozenset(stems(question))
-
-
-def _bm25_ranks(
-    pairs: Iterable[tuple[str, str]], pool: Sequence[str], index_of: Callable[[], Bm25Index]
-) -> dict[tuple[str, str], int]:
-    """The BM25 rank from 1 of each pair's passage among the pool's, for the pair's question.
-
-    Passages that share no stem with the question rank last; those outside the pool have no rank.
-    """
-    rows = _row_by_id(pool)
-    by_question: dict[str, list[str]] = {}
-    for question, passage in pairs:
-        if passage in rows:
-            by_question.setdefault(question, []).append(passage)
-    if not by_question:
-        return {}
-    index = index_of()
-    ranks: dict[tuple[str, str], int] = {}
-    for question, passages in by_question.items():
-        scores = index.scores(stems(question))
-        for passage in passages:
-            own = float(scores[rows[passage]])
-            above = int((scores > own * (1 + _TOLERANCE)).sum())
-            ranks[question, passage] = above + 1 if own > 0 else len(rows)
-    return ranks
-
-
-def _row_by_id(names: Iterable[str]) -> dict[str, int]:
-    return {name: row for row, name in enumerate(names)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ _TINY = 1e-12
 _MIN_UNCUT = 0.01  # share of draws; of 10,000, each end is the third from outside
 _PERMUTATIONS = 9_999
 EXPOSURES = ("none", "some", "all")  # of what a case needs, in the prompt
+_ALL = EXPOSURES.index("all")
 MIN_LABELS = 10  # at an exposure; benchmarks/association_coverage.py looks at no fewer
 MAX_FACTOR = 20  # from one end of a risk ratio's interval to the other
 _GROUP_NAMES = (*EXPOSURES, "none or some")
@@ -79,6 +80,19 @@ class ExposedCases:
         )
         return [(bad[level], n[level]) for level in range(len(EXPOSURES))]
 
+    def compared_with_all(self, exposed: Collection[int]) -> list[tuple[int, Hashable]]:
+        """The cases at the levels `exposed` and at all; empty where there are none at either.
+
+        Each is its cell of the 2 x 2 table (exposed and bad, exposed and good, all and bad, all and
+        good) and its cluster.
+        """
+        rows = [
+            (2 * (level == _ALL) + (not is_bad), cluster)
+            for level, is_bad, cluster in zip(self.exposure, self.bad, self.clusters, strict=True)
+            if level == _ALL or level in exposed
+        ]
+        return rows if len({cell // 2 for cell, _ in rows}) == 2 else []
+
 
 def exposure_risks(cases: ExposedCases, *, seed: int = 0) -> dict[str, Estimate]:
     """Return the risk of a bad answer at each exposure, and how the risks differ.
@@ -119,6 +133,65 @@ def exposure_risks(cases: ExposedCases, *, seed: int = 0) -> dict[str, Estimate]
             bad, n - bad, all_[0], all_[1] - all_[0], seed=seed
         ),
     }
+
+
+@dataclass(frozen=True)
+class PooledRisks:
+    """Risks of cases that are only compared within their stratum.
+
+    ``estimates`` by name; ``p`` of the test that all strata have the same difference, and its method.
+    """
+
+    estimates: Mapping[str, Estimate]
+    p: float | None
+    method: str
+
+
+def pooled_exposure_risks(strata: Sequence[ExposedCases], *, seed: int = 0) -> PooledRisks:
+    """Compare none with all within each stratum, and pool (Mantel-Haenszel).
+
+    ``attributable_fraction`` takes some together with none, as that of `exposure_risks` does.
+    """
+    tables, places, clusters = compared = _stack_tables(strata, {0})
+    exposed = _stack_tables(strata, {0, 1})
+    pooled = _pool_tables(*compared, seed)
+    fraction = pooled if exposed == compared else _pool_tables(*exposed, seed)
+    if len(set(clusters)) < len(clusters):
+        p = association.clustered_heterogeneity_test(places, clusters, seed=seed)
+        method = CLUSTERED_METHOD
+    else:
+        p = association.heterogeneity_test(tables, seed=seed)
+        method = "cochran's q, parametric bootstrap"
+    estimates = {
+        "risk_difference": pooled.risk_difference,
+        "risk_ratio": drop_wide_ratio(pooled.risk_ratio),
+        "attributable_fraction": fraction.attributable_fraction,
+    }
+    return PooledRisks(estimates, p, method)
+
+
+def _stack_tables(
+    strata: Sequence[ExposedCases], exposed: Collection[int]
+) -> tuple[list[association.TwoByTwo], list[int], list[Hashable]]:
+    """The tables of the strata that can be compared; the cell, counted through, and cluster of each case."""
+    compared = [rows for cases in strata if (rows := cases.compared_with_all(exposed))]
+    counts = [Counter(cell for cell, _ in rows) for rows in compared]
+    return (
+        [(count[0], count[1], count[2], count[3]) for count in counts],
+        [4 * place + cell for place, rows in enumerate(compared) for cell, _ in rows],
+        [cluster for rows in compared for _, cluster in rows],
+    )
+
+
+def _pool_tables(
+    tables: Sequence[association.TwoByTwo],
+    places: Sequence[int],
+    clusters: Sequence[Hashable],
+    seed: int,
+) -> association.PooledAssociation:
+    if len(set(clusters)) < len(clusters):
+        return association.clustered_mantel_haenszel(tables, places, clusters, seed=seed)
+    return association.mantel_haenszel(tables, seed=seed)
 
 
 def powered_exposure_risks(
