@@ -13,7 +13,7 @@ import pytest
 from misslink.failure_modes import FAILURE_MODES
 from misslink.judge.checks.redteam import load_suite
 from misslink.judge.middleware import cascade
-from misslink.matching import fit_figures
+from misslink.matching.support import fit_figures
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from example_run import HOSTILE, example_run
-from misslink.matching import fit_figures, fit_note
+from misslink.matching.support import fit_figures, fit_note
 from misslink.pipeline.summary import metric_readings
 from misslink.registry import judged_metrics, rank_metrics
 from misslink.report import page as page_module
