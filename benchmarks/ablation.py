@@ -8,21 +8,25 @@ perfect judge loses (broken). Of every fourth claim of `claim_support` with its 
 unsupported ones are refused (caught) and supported ones overruled (broken); of the injections, how many
 quotes are refused (caught), and of honest texts (broken). The heuristic judge, with the fit as it is: AUROC
 and F1 on RAGTruth QA dev, and of the same claims the unsupported ones that it does not support (caught)
-and the supported ones (broken). Last, how many of the reported situations come out wrong. A row says what
-is there without the rule; a rule without which nothing is worse has no place.
+and the supported ones (broken). Then how many verdicts flip where `judge redteam` puts its texts into a
+passage, of the heuristic judge and of one that believes whatever was put in. Last, how many of the reported
+situations come out wrong. A row says what is there without the rule; a rule without which nothing is worse
+has no place.
 
 The texts are whole sentences: what a quote cuts off its sentence (a denial beside it, all but one word)
-and orders to the judge are measured in robustness.md and pinned by tests/matching/test_quotes.py.
+is pinned by tests/matching/test_quotes.py.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -32,6 +36,9 @@ sys.path.append(str(Path(__file__).parents[1] / "tests" / "builders"))
 import judging
 import robustness
 from fit_heuristic import measure
+from misslink.judge.backends.custom import EntailmentJudge
+from misslink.judge.backends.heuristic import open_heuristic
+from misslink.judge.checks.redteam import AttackSuite, load_suite, run_redteam
 from misslink.matching import (
     Passages,
     assertion,
@@ -42,13 +49,15 @@ from misslink.matching import (
     references,
     same_place,
 )
+from misslink.registry import judged_metrics
 
 TARGET = Path(__file__).with_suffix(".md")
 FAITHFULNESS = judging.DATA / "faithfulness"
 BESIDE = "The town has a market on Fridays."
 HEAD = (
     "| without | RAGTruth caught | broken | claims caught | broken | injections caught | broken"
-    " | heuristic AUROC | F1 | claims caught | broken | reported wrong |"
+    " | heuristic AUROC | F1 | claims caught | broken"
+    " | flipped: heuristic | believer | reported wrong |"
 )
 STEP = 4  # of the claims of claim_support
 
@@ -112,6 +121,26 @@ def injections() -> Iterator[tuple[str, str, list[str]]]:
                 yield side, claim, [passage if side == "hostile" else BESIDE, text]
 
 
+def flipped() -> Iterator[int]:
+    """Verdicts on faithfulness that the heuristic judge, and one that believes all attacks, change."""
+    whole = load_suite()
+    attacks = tuple(attack for attack in whole.attacks if attack.place == "passage")
+    cases = tuple(
+        replace(case, metrics=("faithfulness",))
+        for case in whole.cases
+        if "faithfulness" in case.metrics
+    )
+    clean = {text for case in cases for text in case.passages}
+
+    def believe(pairs: list[tuple[str, str]]) -> list[float]:
+        return [0.01 if any(text in own for own in clean) else 0.99 for text, _ in pairs]
+
+    metrics = {"faithfulness": judged_metrics.get("faithfulness")}
+    for judge in (open_heuristic(), EntailmentJudge("believer", believe)):
+        found = asyncio.run(run_redteam(judge, metrics, suite=AttackSuite(attacks, cases)))
+        yield sum(bool(trial.flipped) for trial in found.trials)
+
+
 def measured(rows: list[judging.Row], claims: list[judging.Row]) -> list[str]:
     """What is caught and broken."""
     caught = judging.caught_marks(judging.yes_sayer(rows))[0]
@@ -132,7 +161,7 @@ def measured(rows: list[judging.Row], claims: list[judging.Row]) -> list[str]:
     wrong = sum(len(judging.wrong_reports(judging.DATA, name)[0]) for name in names)
     counts = caught, lost, *refused.values(), *stopped.values()
     figures = [f"{dev[name]:.3f}" for name in ("auroc", "f1")]
-    return [*map(str, counts), *figures, *map(str, unsupported.values()), str(wrong)]
+    return [*map(str, counts), *figures, *map(str, (*unsupported.values(), *flipped(), wrong))]
 
 
 def main() -> int:
@@ -155,7 +184,7 @@ def main() -> int:
     page = [
         *("# Each rule of judging, switched off", "", about, ""),
         HEAD,
-        f"|---|{'--:|' * 11}",
+        f"|---|{'--:|' * 13}",
     ]
     chosen = {name: RULES[name] for name in given.rules or RULES}
     for name, rule in {"none": None, **chosen}.items():

@@ -25,6 +25,7 @@ CLAIM = "The ferry leaves at nine."
         ("We were often asked if the ferry leaves at nine.", "example"),
         ("If the ferry leaves at nine, I will eat my hat.", "example"),
         ("Many guests wish that the ferry leaves at nine.", "example"),
+        ("Suppose the ferry leaves at nine.", "example"),
         ('Translate into French: "The ferry leaves at nine."', "example"),
         ('The vandals painted "The ferry leaves at nine" on it.', "example"),
         ("<!-- The ferry leaves at nine. -->", "example"),

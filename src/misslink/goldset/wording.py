@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from misslink.matching import UNSPACED, invariant_tokens
-from misslink.text.normalization import fold, stems
+from misslink.matching import invariant_tokens
+from misslink.text.normalization import UNSPACED, fold, stems
 
 _WORDS = re.compile(r"\w+(?:['.-]\w+)*")
 _COSINE_DECIMALS = 5  # further ones are rounding

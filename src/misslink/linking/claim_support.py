@@ -19,14 +19,13 @@ from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.matching import (
     MIN_LANGUAGE_WORDS,
     SOURCE_STEMS,
-    UNSPACED,
     Passages,
     content_stems,
     find_quote,
     verify_quote,
 )
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import fold
+from misslink.text.normalization import UNSPACED, fold
 from misslink.types import Claim, ClaimLink, RetrievalMiss
 
 Relation = Literal["would_support", "would_contradict", "unrelated"]

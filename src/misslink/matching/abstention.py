@@ -163,7 +163,7 @@ _DENIES = KeywordPattern(
         " =inte =ingen =inget ingenting =ei =eivat =nie =nic brak neni nem nincs hicbir =не =нет ничего нічого"
         " nothing =none neither silent =anything"
     ),
-    keywords="n ei rien pas auc brak geen ik hic не silent",
+    keywords="n ei rien pas auc brak geen ik hic не нич ніч silent",
 )
 _IN_SOURCES = re.compile(
     _one_of(

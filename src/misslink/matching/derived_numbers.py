@@ -78,6 +78,13 @@ def doubtful_numbers(claim: str) -> tuple[tuple[str, tuple[float, ...]], ...]:
     )
 
 
+def new_numbers(claim: str, known: Collection[float]) -> list[str]:
+    """Return the numbers of `claim`, above 10 or with decimals, that are not in `known`."""
+    return [
+        token for token, values in doubtful_numbers(claim) if not any(v in known for v in values)
+    ]
+
+
 def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]) -> str | None:
     """Return the first number of `claim`, above 10 or with decimals, that has no basis; else None.
 
@@ -85,9 +92,7 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
     numbers of the quotes (`follows_from`), or is one of their quantities in another unit, up to 2%.
     """
     basis: frozenset[float] | None = None
-    for token, values in doubtful_numbers(claim):
-        if any(value in known for value in values):
-            continue
+    for token in new_numbers(claim, known):
         if basis is None:  # "68 years old in 2021" has its other number from the claim
             own = {value for value in values_of([claim]) if value in known or _is_year(value)}
             basis = values_of(quotes) | own
@@ -189,7 +194,7 @@ def converts(token: str, claim: str, quotes: Sequence[str]) -> bool:
 
 
 def has_basis(
-    pair: tuple[str, str], claim: str, sentences: Sequence[str], basis: Collection[float]
+    pair: tuple[str, str], claim: str, sentences: Sequence[str], basis: Sequence[str]
 ) -> bool:
     """Whether a number of a claim follows from what stands in its place, or beside that."""
     mine, its = pair
@@ -197,8 +202,8 @@ def has_basis(
         return False  # another sign, or two numbers that are exchanged
     # "324" is no rounding of the "330" in its place: it is the more exact of the two.
     percent = _is_percent(mine, claim)
-    basis = set(basis) - values_of([mine])  # where it stands elsewhere, it is of something else
-    return follows_from(mine, basis, is_percent=percent, rounding=0) or converts(
+    known = values_of(basis) - values_of([mine])  # elsewhere it is of something else
+    return follows_from(mine, known, is_percent=percent, rounding=0) or converts(
         mine, claim, sentences
     )
 

@@ -102,8 +102,9 @@ _EMBEDDING = re.compile(
 _INTRODUCING = re.compile(
     r"^\W*(?:in|im|according\s+to|laut|as|on|ha|sure)\b[^;:]*,\s*" + _BEGINNING
 )
+# What alone takes back the statement behind it: an adverb, or the order to suppose it.
 _ADVERB = re.compile(
-    r"\b(?:perhaps|maybe|possibly|apparently|allegedly|vielleicht|angeblich),?\s*" + _BEGINNING
+    rf"\b(?:perhaps|maybe|possibly|apparently|allegedly|vielleicht|angeblich|{_SUPPOSED}),?\s*{_BEGINNING}"
 )
 _INVERTED = re.compile(r"^\W*(?:were|had|should|ware|hatte|sollte)\b")
 _CLAUSE = re.compile(r"[;.]|,\sso\b|,?\s\b(?:but|and|because|while|aber|und|sondern|weil|denn)\b")

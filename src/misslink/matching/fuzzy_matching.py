@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from misslink.matching.assertion import DENYING
 from misslink.text.normalization import (
+    UNSPACED,
     fold,
     fold_with_offsets,
     number_words_to_digits,
@@ -25,8 +26,6 @@ _TYPO_LETTERS = 5  # a word shorter than this is another word if one letter diff
 _SHARED_PREFIX_LETTERS = 5  # two words that begin alike for so many letters may be forms of one
 
 WORD = re.compile(r"\w+(?:['.,]\w+)*")
-# Scripts without blanks between words: every character may be a word, and nothing is a boundary.
-UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 # What is neither a letter, a digit nor plain punctuation means something; so does a minus.
 _SIGN = re.compile(r"[^\w\s.,;:!?'\"()\[\]{}*`|\\-]|-(?=\d)|!(?==)|(?<==)!")

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from misslink.matching.fuzzy_matching import UNSPACED
-from misslink.text.normalization import STOPWORDS, fold
+from misslink.text.normalization import STOPWORDS, UNSPACED, fold
 
 FEW_WORDS = 3  # short words: fewer tell no language
 SAME_LANGUAGE = 0.3  # share of an answer's short words that its passages hold, at least,

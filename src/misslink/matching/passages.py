@@ -60,8 +60,8 @@ class PassageTexts:
         return quantities_of((*self.texts, self.question))
 
     @cached_property
-    def counts(self) -> bool:
-        """Whether numbers in words can be read: only those of English and German are known."""
+    def is_known(self) -> bool:
+        """Whether the passages are in English or German."""
         return is_known_language(" ".join(self.texts))
 
     def asserts(self, passage: int, start: int, end: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -20,11 +20,9 @@ from misslink.matching.derived_numbers import (
     has_basis,
     underived_number,
     unsaid_quantity,
-    values_of,
 )
 from misslink.matching.frames import frame_kind
 from misslink.matching.fuzzy_matching import (
-    UNSPACED,
     WORD,
     FuzzyMatch,
     fuzzy_match,
@@ -34,7 +32,14 @@ from misslink.matching.languages import FEW_WORDS, is_known_language, short_word
 from misslink.matching.marks import strip_marks
 from misslink.matching.passages import PassageTexts
 from misslink.matching.same_place import difference
-from misslink.text.normalization import fold, has_content, overlapping, sentence_spans, stems
+from misslink.text.normalization import (
+    UNSPACED,
+    fold,
+    has_content,
+    overlapping,
+    sentence_spans,
+    stems,
+)
 
 NEARLY_ALL = 0.9  # of a claim's words, that a sentence has that says nothing but the claim
 _MAX_PARTS = 8  # of a quote with ellipses
@@ -129,26 +134,27 @@ class QuotedPassages(PassageTexts):
             return QuoteCheck(whole, "frame")
         # What stands around a quote helps to derive, too: "In 1990" is before most figures.
         basis = quoted = list(map(self._sentences, whole))
-        reads_numbers = self.counts and (
-            is_known_language(claim) or len(short_words(claim)) < FEW_WORDS
-        )
-        if reads_numbers and doubtful_numbers(claim):
+        is_doubtful = doubtful_numbers(claim) and self._reads_numbers(claim)
+        if is_doubtful:
             basis = [*quoted, *self._alike(claim, quoted)]
         rival = self._rival(claim, " ".join(quoted))
         if rival is not None:
             return QuoteCheck(whole, *rival)
-        values = values_of(basis)
-        troubles = {place: self._trouble(place, claim, values) for place in whole}
+        troubles = {place: self._trouble(place, claim, basis) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
             rows = [troubles[place] for place in of_quote if place in troubles]
             if rows and None not in rows:
                 return QuoteCheck(whole, *(rows[0] or ()))
-        if reads_numbers:
-            if amount := unsaid_quantity(claim, lambda: self.quantities):
-                return QuoteCheck(whole, "quantity", amount)
-            if number := underived_number(claim, basis, self.numbers):
-                return QuoteCheck(whole, "number", number)
+        amount = unsaid_quantity(claim, lambda: self.quantities)
+        if amount and self._reads_numbers(claim):
+            return QuoteCheck(whole, "quantity", amount)
+        if is_doubtful and (number := underived_number(claim, basis, self.numbers)):
+            return QuoteCheck(whole, "number", number)
         return QuoteCheck(whole, weak=all(self._is_weak(place, claim) for place in whole))
+
+    def _reads_numbers(self, claim: str) -> bool:
+        """Whether numbers in words can be read: only those of English and German are known."""
+        return self.is_known and (is_known_language(claim) or len(short_words(claim)) < FEW_WORDS)
 
     def _find(self, quote: str, claim: str) -> list[tuple[int, FuzzyMatch]]:
         """Every text that has a quote word for word; where none does, every one that nearly does."""
@@ -206,7 +212,7 @@ class QuotedPassages(PassageTexts):
         )
 
     def _trouble(
-        self, place: tuple[int, FuzzyMatch], claim: str, basis: Collection[float]
+        self, place: tuple[int, FuzzyMatch], claim: str, basis: Sequence[str]
     ) -> tuple[Refusal, str] | None:
         """Why the sentences around a quote do not say the claim."""
         number, match = place

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from misslink.calibration_document import CalibrationDocument
 from misslink.documents import manifest_of
-from misslink.matching import doubtful_numbers, values_of
+from misslink.matching import new_numbers, values_of
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.text.normalization import content_words, fold
@@ -83,7 +83,7 @@ def _shared_by(verdict: Verdict | None, trace: Trace | None, run: Run, *, strict
     stated, words = values_of(texts), {word for text in texts for word in content_words(text)}
     claims = [*_claims_in_question(verdict, strict=strict)]
     rules: tuple[tuple[str, Callable[[str], bool]], ...] = (
-        ("derived", lambda text: _has_other_value(text, stated)),
+        ("derived", lambda text: bool(new_numbers(text, stated))),
         ("hedged", lambda text: _HEDGE.search(fold(text)) is not None),
         ("known", lambda text: _is_from_elsewhere(text, words)),
     )
@@ -98,10 +98,6 @@ def _claims_in_question(verdict: Verdict, *, strict: bool) -> Iterator[Claim]:
     for claim in verdict.claims:
         if not strict or claim.support != "supported":
             yield claim
-
-
-def _has_other_value(text: str, stated: frozenset[float]) -> bool:
-    return any(stated.isdisjoint(values) for _, values in doubtful_numbers(text))
 
 
 def _is_from_elsewhere(text: str, known: set[str]) -> bool:

@@ -98,6 +98,8 @@ _HYPHENATED = re.compile(r"(?<=\w)-[ \t]*\n\s*(?=\w)")
 # A run of printable characters that fold to their lower case, or any other character.
 _ASCII_RUN_OR_CHARACTER = re.compile(r"([!-_a-~]+)|.", re.DOTALL)
 _WORD = re.compile(r"\w+(?:['.]\w+)*")
+# Scripts without blanks between words: every character may be a word, and nothing is a boundary.
+UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 UNSPACED_RUN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]+")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 _SAME_SCRIPT = re.compile(

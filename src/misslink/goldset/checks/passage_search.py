@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from misslink.matching import UNSPACED, invariant_tokens
+from misslink.matching import invariant_tokens
 from misslink.retrieval.matching import (
     LabelledNeed,
     find_split,
@@ -16,7 +16,13 @@ from misslink.retrieval.matching import (
     is_short,
     satisfies,
 )
-from misslink.text.normalization import fold, fold_with_offsets, overlapping, sentence_spans
+from misslink.text.normalization import (
+    UNSPACED,
+    fold,
+    fold_with_offsets,
+    overlapping,
+    sentence_spans,
+)
 from misslink.types import Passage
 
 _WORD = re.compile(r"\w+")

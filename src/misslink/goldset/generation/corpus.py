@@ -21,9 +21,15 @@ from misslink.io.corpus import read_corpus
 from misslink.io.jsonl import SourceItem
 from misslink.io.manifest import display_path, hash_content
 from misslink.linking.corpus_search import fuse_rankings
-from misslink.matching import UNSPACED
 from misslink.text.bm25 import Bm25Index
-from misslink.text.normalization import content_id, content_words, fold, stems, valid_text
+from misslink.text.normalization import (
+    UNSPACED,
+    content_id,
+    content_words,
+    fold,
+    stems,
+    valid_text,
+)
 from misslink.types import Passage
 from misslink.user_code import error_location, import_target, resolve_attribute
 
