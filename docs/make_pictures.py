@@ -45,17 +45,18 @@ def make_runs() -> None:
     traces = ("--traces", "ferry/traces.jsonl", "--corpus", "ferry/corpus.jsonl")
     run("evaluate", *traces, *gold, "--out", "reports/first")
     app = Path("ferry/app.py").read_text(encoding="utf-8")
-    Path("ferry/wider.py").write_text(app.replace("k: int = 2", "k: int = 4"), encoding="utf-8")
-    run("evaluate", "ferry/app.py:chain", *gold, "--out", "reports/narrow")
-    run("evaluate", "ferry/wider.py:chain", *gold, "--out", "reports/wider")
-    run("compare", "reports/narrow", "reports/wider", "--html", "compare.html")
+    broken = app.replace("-shared[index]", "shared[index]")  # the least similar passage comes first
+    Path("ferry/broken.py").write_text(broken, encoding="utf-8")
+    run("evaluate", "ferry/broken.py:chain", *gold, "--out", "reports/before")
+    run("evaluate", "ferry/app.py:chain", *gold, "--out", "reports/after")
+    run("compare", "reports/before", "reports/after", "--html", "compare.html")
     watched, canaries = Path("ferry/watched.py"), Path("canaries.jsonl")
     lines = Path("ferry/goldset.jsonl").read_text(encoding="utf-8").splitlines()
     labelled = [line for line in lines if json.loads(line).get("relevant")]
     canaries.write_text("\n".join(labelled), encoding="utf-8")
     for place in range(LEARNING + BROKEN):
         good = place < LEARNING
-        watched.write_text(app if good else app.replace("-shared[index]", "shared[index]"))
+        watched.write_text(app if good else broken, encoding="utf-8")
         options = ("--canaries", str(canaries), "--learn", "10")
         run("canary", "run", "ferry/watched.py:chain", *options, fails=not good)
     run("canary", "history", "--html", "canary.html")

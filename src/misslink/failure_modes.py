@@ -176,7 +176,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
     "passed": FailureModeInfo(
         "none",
         "Passed",
-        "None of these.",
+        "No failure was found in the answer.",
         "Nothing to do.",
         shape="M-4.5 0A4.5 4.5 0 1 0 4.5 0A4.5 4.5 0 1 0-4.5 0Z",
         failed=False,

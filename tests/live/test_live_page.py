@@ -38,6 +38,25 @@ def test_the_page_says_what_to_do_and_holds_the_tables_numbers(document):
     assert "http" not in re.sub(r"<style>.*?</style>|http-equiv", "", html, flags=re.DOTALL)
 
 
+def test_no_share_leaves_0_and_1_and_no_table_stands_twice(tmp_path):
+    """Of four users all are pleased or none: a mean of 0 and 1 has the widest interval."""
+    found = report(simulated(tmp_path / "few.sqlite", 4, (0.5, 0.5)))
+    means = [
+        mean
+        for comparison in found["comparisons"]
+        for result in comparison["metrics"].values()
+        if result["unit"] == "share"
+        for mean in (result["control"], result["variant"])
+    ]
+    assert means
+    for mean in means:
+        ends = [mean["low"], mean["high"]]
+        assert all(end is None or 0 <= end <= 1 for end in ends), mean
+    html = render_live_page(build_live_page(found))
+    tables = re.findall(r"<tbody>.*?</tbody>", html, flags=re.DOTALL)
+    assert len(tables) == len(set(tables)) > 0
+
+
 def test_hostile_names_stay_texts(tmp_path):
     name = f"B{HOSTILE}"
     entry = plan_entry(Experiment(f"x{HOSTILE}", {"A": 1, name: 1}), SALT)

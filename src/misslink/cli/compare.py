@@ -142,11 +142,10 @@ def _note_lines(comparison: RunComparison) -> Iterator[str]:
         yield f"Not measured in both: {', '.join(row.name for row in comparison.unmeasured)}."
     moves = comparison.mode_moves
     if moves:
-        total = (
-            f"{comparison.failures['changed']:,} of {pluralize(comparison.failures['n'], 'case')}"
-        )
+        changed, n = comparison.failures["changed"], comparison.failures["n"]
+        total = f"{changed:,} of {pluralize(n, 'case')} {'has' if changed == 1 else 'have'}"
         listed = ", ".join(f"{was} to {now} {n:,}" for was, now, n in moves[:_SHOWN_CASES])
         others = sum(n for _, _, n in moves[_SHOWN_CASES:])
         more = f", others {others:,}" if others else ""
-        yield f"{total} have another failure mode: {listed}{more}."
+        yield f"{total} another failure mode: {listed}{more}."
     yield from comparison.preferences
