@@ -110,7 +110,7 @@ def test_the_count_is_corrected_by_labels_of_some():
     assert "corrected by 30 labels. In all 20 found" in page.verdict
     assert page.verdict.endswith("Read first: c1, c3, c5 and 12 more.")
     assert "30 of 60" not in page.verdict
-    assert {group.label: group.count for group in page.first.owners} == {
+    assert {group.label: group.cases for group in page.first.owners} == {
         "generator": 20, "judge": 10, "passed": 30,
     }  # fmt: skip
 
