@@ -64,11 +64,11 @@ def _scores(
 
 def _vocabulary(**numbers: Any) -> str:
     shares = " and ".join(
-        f"{name} ones share {_share(numbers[f'median_shared_{name}'])}"
+        f"{_share(numbers[f'median_shared_{name}'])} with its {name} passages"
         for name in ("found", "missed")
         if numbers[f"median_shared_{name}"].value is not None
     )
-    return f"Of needed passages {shares} of their question's content words in the median."
+    return f"A question shares {shares} (median share of its content words)."
 
 
 def _boundaries(cut: int, located: int, share: Estimate) -> str:
