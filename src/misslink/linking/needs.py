@@ -190,7 +190,11 @@ class NeedLocator:
             need.source == "reference"
             and need.stated != "states"
             and self.find_shown(need) is None
-            and any(self.holds(c.text, need) or not c.text for c in self.candidates)
+            and any(
+                self.holds(c.text, need)
+                or (c.lost_at == "index" and not c.text and need.stated == "contradicts")
+                for c in self.candidates
+            )
             for need in needs
         )
 

@@ -26,6 +26,7 @@ from misslink.linking.miss_measurement import (
 from misslink.linking.missed_passages import (
     list_searches,
     locate_losses,
+    own_values,
     says_beyond,
     subject_names,
 )
@@ -391,13 +392,17 @@ class OwnerRules:
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         holder = need.need.passage_id if need and not need.is_lost else None
-        several = len(claim.evidence) > 1  # what follows from two quotes, neither says
-        cited_stems = {s for e in claim.evidence for s in passage_stems(full.get(e.passage_id, ""))}
-        about = subject_names(question) <= cited_stems
+        # A number that follows from two quotes stands in neither.
+        numbers = any(value.isdigit() for value in own_values(claim.text, question))
+        derived = numbers and len(claim.evidence) > 1
+        texts = [full.get(item.passage_id, "") for item in claim.evidence]
         for item in claim.evidence:
             text = full.get(item.passage_id, "")
             relevant = item.passage_id in known.relevant
-            told = several or says_beyond(content_stems(item.quote), claim.text, question)
+            told = derived or says_beyond(content_stems(item.quote), claim.text, question)
+            about = subject_names(question) <= {
+                *passage_stems(" ".join(texts) if derived else text)
+            }
             if relevant and holder == item.passage_id and not (told and about):
                 return _because("contradicts_context", "states_reference", index, item)
             if holder in {None, item.passage_id} and (
