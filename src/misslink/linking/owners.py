@@ -42,7 +42,7 @@ from misslink.linking.needs import (
     stated_sufficiency,
     states_claim,
 )
-from misslink.linking.search_trail import SearchTrail, is_another_text
+from misslink.linking.search_trail import AND, SearchTrail, is_another_text
 from misslink.matching import content_stems
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
@@ -443,7 +443,12 @@ class OwnerRules:
         stated = [need for need in needs if need.stated == "states"]
         asked = content_stems(known.case.judged_question)
         told = asked & content_stems(" ".join(need.text for need in stated))
-        if known.answers_all and all(asked & content_stems(need.text) <= told for need in omitted):
+        asks_one = not AND.search(known.case.judged_question)
+        if (
+            asks_one
+            and known.answers_all
+            and all(asked & content_stems(need.text) <= told for need in omitted)
+        ):
             cited = next((item for claim in known.claims for item in claim.evidence), None)
             return _because("gold_suspect", "reference_contradicted", cited=cited)
         return None

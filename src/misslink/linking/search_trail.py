@@ -17,7 +17,7 @@ from misslink.text.normalization import STOPWORDS, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
 
 _PROMPT: LostAt = "prompt"
-_AND = re.compile(r",|\b(?:and|und|et|y)\b")
+AND = re.compile(r",|\b(?:and|und|et|y)\b")
 _WORD = re.compile(r"[^\W_][\w'-]+")
 
 
@@ -118,7 +118,7 @@ class SearchTrail:
             return False
         shared = kept.intersection(passage_stems(pool.passages[pool.position[passage_id]].text))
         subject = subject_names(question) | shared
-        parts = [content_stems(part) - subject for part in _AND.split(question)]
+        parts = [content_stems(part) - subject for part in AND.split(question)]
         return any(part & kept for part in parts) and any(
             part and part.isdisjoint(kept) for part in parts
         )
