@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from misslink.judge.calibration import Calibration
+from misslink.linking.missed_passages import says_beyond, subject_names
 from misslink.matching import declines
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
+from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, sentence_spans
 from misslink.types import Case, Claim, Passage, Trace, Verdict
 
@@ -119,7 +122,7 @@ class AnswerOutcome:
         if not by_heuristic and response is not None and response.value is not None:
             addressed = response.value > 0
         word = sufficiency.value if sufficiency else None
-        return cls(
+        known = cls(
             case=case,
             trace=trace,
             context=context,
@@ -137,6 +140,29 @@ class AnswerOutcome:
             by_heuristic=by_heuristic,
             judged=bool(verdicts),
             unknown_reason=answer_unknown or correct_unknown,
+        )
+        if not known._is_unread:
+            return known
+        unread = None if correct else "the heuristic judge does not read the answer's language"
+        return replace(known, answer="unknown", unknown_reason=unread)
+
+    @property
+    def _is_unread(self) -> bool:
+        """Whether words alone speak against the answer, and other evidence says that they prove nothing.
+
+        They do not compare two languages; and where the answer is correct, a passage on the subject
+        has all that an unsupported claim says beyond the question.
+        """
+        if not self.by_heuristic or self.answer != "unfaithful":
+            return False
+        question, texts = self.case.judged_question, [passage.text for passage in self.context]
+        held = [frozenset(passage_stems(text)) for text in texts]
+        about = [each for each in held if subject_names(question) <= each]
+        return all(
+            _is_other_language(claim.text, " ".join((question, *texts)))
+            or (self.correct and any(says_beyond(each, claim.text, question) for each in about))
+            for claim in self.all_claims
+            if claim.support != "supported"
         )
 
     def failed(self, sufficient: Sufficiency = "unknown") -> bool:
@@ -204,6 +230,15 @@ class AnswerOutcome:
             return claim.correct is False
         rests_on = {item.passage_id for item in claim.evidence}
         return rests_on.isdisjoint(self.relevant)
+
+
+_SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
+
+
+def _is_other_language(claim: str, passages: str) -> bool:
+    """Whether passages have none of the short words of a claim, at least two."""
+    words = {*_SHORT_WORD.findall(fold(claim))}
+    return len(words) > 1 and words.isdisjoint(_SHORT_WORD.findall(fold(passages)))
 
 
 def _is_complete(

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import MissEvidence
-from misslink.matching import content_stems
+from misslink.matching import content_stems, strip_polarity
 from misslink.retrieval import (
     LabelledNeed,
     NeedMatch,
@@ -215,7 +215,9 @@ def says_beyond(held: AbstractSet[str], claim: str, question: str) -> bool:
     if values := own_values(claim, question):
         return values <= held
     own = content_stems(claim) - content_stems(question)
-    return bool(own) and 2 * len(own & held) >= len(own)
+    if not own:  # a yes or no, or a repeated question
+        return strip_polarity(claim) != claim
+    return 2 * len(own & held) >= len(own)
 
 
 def _observed_passages(traces: Sequence[Trace]) -> Iterable[Passage]:

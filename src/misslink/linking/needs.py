@@ -182,7 +182,7 @@ class NeedLocator:
         )
 
     def contradicts_judge(self, needs: Sequence[Need]) -> bool:
-        """Whether a judge's yes to the prompt stands alone: a need is unstated, and found only outside.
+        """Whether a judge's yes to the prompt stands alone: a need is unstated, and found or labelled only outside.
 
         Such a yes decides nothing: need by need, the judge is asked again.
         """
@@ -190,7 +190,11 @@ class NeedLocator:
             need.source == "reference"
             and need.stated != "states"
             and self.find_shown(need) is None
-            and any(self.holds(candidate.text, need) for candidate in self.candidates)
+            and any(
+                self.holds(c.text, need)
+                or (c.lost_at == "index" and not c.text and need.stated == "contradicts")
+                for c in self.candidates
+            )
             for need in needs
         )
 

@@ -26,6 +26,7 @@ from misslink.linking.miss_measurement import (
 from misslink.linking.missed_passages import (
     list_searches,
     locate_losses,
+    own_values,
     says_beyond,
     subject_names,
 )
@@ -41,7 +42,7 @@ from misslink.linking.needs import (
     stated_sufficiency,
     states_claim,
 )
-from misslink.linking.search_trail import SearchTrail, is_another_text
+from misslink.linking.search_trail import AND, SearchTrail, is_another_text
 from misslink.matching import content_stems
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
@@ -391,11 +392,17 @@ class OwnerRules:
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         holder = need.need.passage_id if need and not need.is_lost else None
+        # A number that follows from two quotes stands in neither.
+        numbers = any(value.isdigit() for value in own_values(claim.text, question))
+        derived = numbers and len(claim.evidence) > 1
+        texts = [full.get(item.passage_id, "") for item in claim.evidence]
         for item in claim.evidence:
             text = full.get(item.passage_id, "")
             relevant = item.passage_id in known.relevant
-            told = says_beyond(content_stems(item.quote), claim.text, question)
-            about = subject_names(question) <= {*passage_stems(text)}
+            told = derived or says_beyond(content_stems(item.quote), claim.text, question)
+            about = subject_names(question) <= {
+                *passage_stems(" ".join(texts) if derived else text)
+            }
             if relevant and holder == item.passage_id and not (told and about):
                 return _because("contradicts_context", "states_reference", index, item)
             if holder in {None, item.passage_id} and (
@@ -436,7 +443,12 @@ class OwnerRules:
         stated = [need for need in needs if need.stated == "states"]
         asked = content_stems(known.case.judged_question)
         told = asked & content_stems(" ".join(need.text for need in stated))
-        if known.answers_all and all(asked & content_stems(need.text) <= told for need in omitted):
+        asks_one = not AND.search(known.case.judged_question)
+        if (
+            asks_one
+            and known.answers_all
+            and all(asked & content_stems(need.text) <= told for need in omitted)
+        ):
             cited = next((item for claim in known.claims for item in claim.evidence), None)
             return _because("gold_suspect", "reference_contradicted", cited=cited)
         return None

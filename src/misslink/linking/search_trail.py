@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
+from misslink.linking.missed_passages import subject_names
 from misslink.linking.needs import Candidate
+from misslink.matching import content_stems
+from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import STOPWORDS, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
 
 _PROMPT: LostAt = "prompt"
+AND = re.compile(r",|\b(?:and|und|et|y)\b")
 _WORD = re.compile(r"[^\W_][\w'-]+")
 
 
@@ -92,19 +97,34 @@ class SearchTrail:
         said = (turn.content for turn in case.history if turn.role == "user")
         asked = stems(" ".join((case.question, case.standalone_question or "", *said)))
         kept = set(stems(" ".join(queries)))
-        k = len(self.trace.context(self.k)) or self.k
-        mostly = pool.weight({*asked} - kept, passage_id) > pool.weight(kept, passage_id)
-        if not mostly and not pool.rank({*asked}, passage_id) <= k < pool.rank(
-            kept, passage_id, 0.83
-        ):
+        lost, k = {*asked} - kept, len(self.trace.context(self.k)) or self.k
+        weight = pool.weight(lost, passage_id)
+        mostly = weight > pool.weight(kept, passage_id)
+        ranked = pool.rank({*asked}, passage_id) <= k < pool.rank(kept, passage_id, 0.83)
+        if not (mostly or (weight and ranked) or self._leaves_out(passage_id, kept)):
             return None
         if turn := self.measured.prompted_before.get(case.id, {}).get(passage_id):
             return {"query": queries[-1], "reason_code": "prompted_before", "turn": turn}
         code = f"{'standalone' if case.history else 'question'}_finds_it"
         return {"query": queries[-1], "reason_code": code}
 
+    def _leaves_out(self, passage_id: str, kept: AbstractSet[str]) -> bool:
+        """Whether the queries leave out one of the things asked, and the passage is on none of the others.
+
+        What all of them are asked of, names and what queries and passage share, does not count.
+        """
+        question, pool = self.case.judged_question, self.measured.pool
+        if pool is None or passage_id not in pool.position:
+            return False
+        shared = kept.intersection(passage_stems(pool.passages[pool.position[passage_id]].text))
+        subject = subject_names(question) | shared
+        parts = [content_stems(part) - subject for part in AND.split(question)]
+        return any(part & kept for part in parts) and any(
+            part and part.isdisjoint(kept) for part in parts
+        )
+
     def _wrong_hop(self, miss: RetrievalMiss) -> str | None:
-        """The later query that has a name from an earlier result, where the passage has another.
+        """The later query on a name from an earlier result that the passage lacks, and has another.
 
         Neither name is in the question.
         """
@@ -115,7 +135,8 @@ class SearchTrail:
         names: set[str] = set()
         for call in (call for call in self.trace.calls if not call.nested):
             query = _words(call.query)
-            if names & query - asked and (names & held) - asked - query:
+            followed = names & query - asked
+            if not followed <= held and (names & held) - asked - query:
                 return call.query
             names |= _names(" ".join(texts.get(id_, "") for id_ in call.passages))
         return None
