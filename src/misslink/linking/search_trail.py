@@ -116,7 +116,7 @@ class SearchTrail:
         question, pool = self.case.judged_question, self.measured.pool
         if pool is None or passage_id not in pool.position:
             return False
-        shared = kept.intersection(passage_stems(pool.passages[pool.position[passage_id]].text))
+        shared = kept & set(passage_stems(pool.passages[pool.position[passage_id]].text))
         subject = subject_names(question) | shared
         parts = [content_stems(part) - subject for part in AND.split(question)]
         return any(part & kept for part in parts) and any(
