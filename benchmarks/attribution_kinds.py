@@ -145,9 +145,9 @@ class KindSet:
 
 SETS = {
     "first": KindSet(KINDS, PAGE, kept=False),
-    "second": KindSet(SECOND, PAGE_SECOND, "_second", printed=True),
+    "second": KindSet(SECOND, PAGE_SECOND, "_second"),
     "third": KindSet(THIRD, PAGE_THIRD, "_third"),
-    "fourth": KindSet(FOURTH, PAGE_FOURTH, "_fourth"),
+    "fourth": KindSet(FOURTH, PAGE_FOURTH, "_fourth", printed=True),
 }
 
 
