@@ -234,7 +234,8 @@ def test_the_case_view_lists_the_searches_and_the_step(tmp_path):
         out=tmp_path / "run",
     )
     page = (tmp_path / "run" / "report.html").read_text()
-    assert '["dogs free","look_up",1,"0 of 2 missing relevant passages"]' in page
+    search = '{"query":"dogs free","tool":"look_up","passages":1,"found":"0 of 2 missing relevant passages"}'
+    assert search in page
     assert "ranked too low (search 2)" in page
     (line,) = (tmp_path / "run" / "links.jsonl").read_text().splitlines()
     assert [search["found"] for search in json.loads(line)["searches"]] == [[], ["holm"]]

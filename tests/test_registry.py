@@ -27,7 +27,9 @@ def test_a_name_written_short_gives_the_one_that_it_stands_for():
 
 @pytest.mark.parametrize("name", ["m", "dm", "mx", "", "x"])
 def test_a_name_that_stands_for_none_gives_all(name):
-    with pytest.raises(InputError, match=f"unknown exporter '{name}'; known: csv, html"):
+    with pytest.raises(
+        InputError, match=f"unknown exporter '{name}'; known: csv, github-issues, html"
+    ):
         exporters.get(name)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from misslink.judge.calibration import Calibration
 from misslink.linking.missed_passages import says_beyond, subject_names
-from misslink.matching import declines
+from misslink.matching import declines, is_other_language
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, sentence_spans
@@ -156,11 +155,12 @@ class AnswerOutcome:
         if not self.by_heuristic or self.answer != "unfaithful":
             return False
         question, texts = self.case.judged_question, [passage.text for passage in self.context]
+        if is_other_language(self.trace.answer or "", texts):
+            return True
         held = [frozenset(passage_stems(text)) for text in texts]
         about = [each for each in held if subject_names(question) <= each]
-        return all(
-            _is_other_language(claim.text, " ".join((question, *texts)))
-            or (self.correct and any(says_beyond(each, claim.text, question) for each in about))
+        return bool(self.correct) and all(
+            any(says_beyond(each, claim.text, question) for each in about)
             for claim in self.all_claims
             if claim.support != "supported"
         )
@@ -230,15 +230,6 @@ class AnswerOutcome:
             return claim.correct is False
         rests_on = {item.passage_id for item in claim.evidence}
         return rests_on.isdisjoint(self.relevant)
-
-
-_SHORT_WORD = re.compile(r"(?<!\w)[^\W\d_]{1,4}(?!\w)")
-
-
-def _is_other_language(claim: str, passages: str) -> bool:
-    """Whether passages have none of the short words of a claim, at least two."""
-    words = {*_SHORT_WORD.findall(fold(claim))}
-    return len(words) > 1 and words.isdisjoint(_SHORT_WORD.findall(fold(passages)))
 
 
 def _is_complete(

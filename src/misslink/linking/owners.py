@@ -314,7 +314,8 @@ class OwnerRules:
             if row and stage and not row.is_lost:
                 changed[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
             named = (c for c in self.locator.candidates if c.miss.passage_id == item.passage_id)
-            if row and row.is_lost and (tied := next(named, None)):
+            misread = item.failure == "contradicts_context"  # which tells of no other passage
+            if row and row.is_lost and not misread and (tied := next(named, None)):
                 changed[id(row)] = {"lost_at": tied.lost_at, "passage_id": item.passage_id}
         return tuple(row.need.model_copy(update=changed.get(id(row))) for row in rows)
 

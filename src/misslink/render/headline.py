@@ -172,6 +172,9 @@ def _describe_failed_cases(findings: Findings) -> str:
         return counted
     reason, cases = findings.most_frequent_error
     told = shorten(" ".join(reason.split()), _MAX_REASON).rstrip(".")
+    if len(kinds) > 1:
+        often = "mostly" if 2 * cases > app + judge + silent else "often"
+        return f"Errors on {app + judge + silent:,} of {findings.cases:,}, {often}: {told}."
     often = f" ({cases:,})" if cases < app + judge else ""
     return f"{counted} Most frequent reason{often}: {told}."
 
