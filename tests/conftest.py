@@ -23,8 +23,11 @@ from judge_server import JudgeServer
 
 gc.disable()  # until all is collected
 
-# A shell starts what runs in the background with the interrupt ignored; tests of Ctrl-C would wait forever.
+# A shell starts what runs in the background with the interrupt ignored, and nohup the hang-up; tests of
+# Ctrl-C would wait forever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Each HTTP client reads the certificates anew, for 30 ms; the tests open hundreds, none with TLS.
 ssl.create_default_context = cache(ssl.create_default_context)

@@ -34,7 +34,7 @@ class EvidenceSpan(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: str = Field(min_length=1)  # of the document
+    id: str  # of the document
     start: int = Field(ge=0)
     end: int
     quote: str
@@ -43,8 +43,8 @@ class EvidenceSpan(BaseModel):
 
     @model_validator(mode="after")
     def _quote_fits(self) -> EvidenceSpan:
-        if is_blank(self.quote):
-            raise ValueError("the quote is blank; quote the document's text")
+        if not self.id or is_blank(self.quote):
+            raise ValueError("the document's id or the quote is blank; name it and quote its text")
         if len(self.quote) != self.end - self.start:
             raise ValueError(
                 f"the quote has {len(self.quote)} characters, and {self.start} to {self.end} of "
