@@ -209,7 +209,8 @@ def beside_the_point(gold: Gold, stage: Staging) -> Plant | None:
     for document in gold.listed:
         sentence = stage.sentence(document, [*gold.case.evidence, *gold.case.references])
         if sentence:
-            return Plant(**there, **_answers(Said(sentence, "supported", sentence)))
+            said = _answers(Said(sentence, "supported", sentence))
+            return Plant(**there, **said, response="evades")
     return None
 
 
