@@ -12,6 +12,8 @@ from misslink.failure_modes import FAILURE_MODES
 from misslink.parts import by_case
 from misslink.report.links import number_cases, view_fragment
 from misslink.retrieval.matching import document_of
+from misslink.stats.association import fisher_greater
+from misslink.stats.paired_tests import benjamini_hochberg
 from misslink.types import Case, Link, Passage, Run, Trace
 
 Trait = tuple[str, str]  # a kind, such as document, and a value
@@ -120,8 +122,6 @@ def find_threads(
     tuple of FailureThread
         The clearest first.
     """
-    from scipy.stats import false_discovery_control, hypergeom
-
     members: dict[Trait, list[int]] = {}
     for number in failed:
         for trait in traits.get(number, ()):
@@ -133,8 +133,8 @@ def find_threads(
         return ()
     sizes = [len(members[trait]) for trait in candidates]
     counts = [sum(failed[number] for number in members[trait]) for trait in candidates]
-    ps = hypergeom.sf([count - 1 for count in counts], n, bad, sizes).clip(0, 1)
-    qs = false_discovery_control(ps)
+    ps = [fisher_greater(*group, bad, n) for group in zip(counts, sizes, strict=True)]
+    qs = benjamini_hochberg(ps)
     found: list[FailureThread] = []
     for place in sorted(range(len(candidates)), key=lambda i: (ps[i], -counts[i])):
         if qs[place] > FALSE_SHARE or counts[place] < _MIN_FAILED:

@@ -313,6 +313,29 @@ def _log_combinations(size: int, bad: NDArray[np.int64]) -> Floats:
     return gammaln(size + 1) - gammaln(bad + 1) - gammaln(size - bad + 1)
 
 
+def fisher_greater(group_bad: int, group: int, bad: int, cases: int) -> float:
+    """Return the one-sided p-value of Fisher's exact test: as many bad cases in a group, or more.
+
+    Parameters
+    ----------
+    group_bad, group, bad, cases : int
+        Bad cases of the group, cases of the group, all bad cases, all cases.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> round(fisher_greater(3, 3, 3, 6), 6)
+    0.05
+    """
+    more = np.arange(max(group_bad, group + bad - cases), min(group, bad) + 1)
+    log = _log_combinations(bad, more) + _log_combinations(cases - bad, group - more)
+    return min(float(np.exp(log - _log_combinations(cases, np.array(group))).sum()), 1.0)
+
+
 TwoByTwo = tuple[int, int, int, int]  # miss_bad, miss_good, hit_bad, hit_good
 
 

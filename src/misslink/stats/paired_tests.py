@@ -307,6 +307,35 @@ def holm(ps: Sequence[float | None]) -> list[float | None]:
     return corrected
 
 
+def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
+    """Return p-values corrected so that of those below a level at most that share is false.
+
+    Parameters
+    ----------
+    ps : sequence of float
+        In [0, 1].
+
+    Returns
+    -------
+    list of float
+        In their order: the largest as it is, the next times their number by its rank, never rising.
+
+    References
+    ----------
+    Benjamini and Hochberg (1995), Controlling the false discovery rate.
+
+    Examples
+    --------
+    >>> benjamini_hochberg([0.01, 0.04, 0.03])
+    [0.03, 0.04, 0.04]
+    """
+    corrected, smallest = [0.0] * len(ps), 1.0
+    for rank, place in reversed(list(enumerate(sorted(range(len(ps)), key=ps.__getitem__), 1))):
+        smallest = min(smallest, ps[place] * len(ps) / rank)
+        corrected[place] = smallest
+    return corrected
+
+
 def detectable_after_holm(comparison: PairedComparison, ps: Sequence[float | None]) -> float | None:
     """Return the difference that these cases could have shown, at the level Holm's procedure left.
 
