@@ -117,6 +117,9 @@ def test_errors_come_first_above_two_percent():
     assert describe_findings(find(run(3)))[0] == (
         "Errors: the app failed on 3 of 100 cases. Most frequent reason: boom."
     )
+    nameless = [Trace(case_id=f"hit{n}", error="") for n in range(3)]
+    unsaid = run(3).model_copy(update={"traces": (*nameless, *run(3).traces[3:])})
+    assert describe_errors(find(unsaid)) == "Errors: the app failed on 3 of 100 cases."
     silent = run(3).model_copy(update={"traces": (*run(3).traces, *[Trace(case_id="s")] * 2)})
     assert describe_errors(find(silent)) == ("Errors on 5 of 100, mostly: boom.")
     mixed = list(run(3).traces)

@@ -38,8 +38,10 @@ def count_errors(traces: Sequence[Trace], verdicts: Sequence[Scored]) -> ErrorCo
 def most_frequent_error(
     traces: Sequence[Trace], verdicts: Sequence[Scored]
 ) -> tuple[str, int] | None:
-    """The reason of most errors of app and judge, and on how many cases; None without errors."""
-    reasons = Counter(chain.from_iterable(map(dict.values, _failed_cases(traces, verdicts))))
+    """The reason of most errors of app and judge, and on how many cases; None without one."""
+    reasons = Counter(
+        filter(None, chain.from_iterable(map(dict.values, _failed_cases(traces, verdicts))))
+    )
     return next(iter(reasons.most_common(1)), None)
 
 
