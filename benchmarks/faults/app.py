@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -15,6 +17,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+from numpy.typing import NDArray
 
 from faults.planting import DEPTH, K
 from misslink.text.normalization import content_words
@@ -51,10 +54,24 @@ class WordHashes(Embeddings):
         return self.embed_documents([text])[0]
 
 
-class BrokenRetriever(BaseRetriever):
-    """A Chroma search whose results are rearranged as planted for this question.
+@lru_cache(maxsize=2)
+def _indexed(store: Any) -> tuple[list[Document], NDArray[np.float64]]:
+    """Documents and vectors of an index that gets no more of them."""
+    held = store.get(include=["documents", "embeddings", "metadatas"])
+    documents = [
+        Document(text, id=passage_id, metadata=metadata or {})
+        for passage_id, text, metadata in zip(
+            held["ids"], held["documents"], held["metadatas"], strict=True
+        )
+    ]
+    return documents, np.asarray(held["embeddings"], dtype=np.float64)
 
-    All passages are ranked, equal ones by id: a search of the first few gives others each time.
+
+class BrokenRetriever(BaseRetriever):
+    """A search of Chroma's vectors whose results are rearranged as planted for this question.
+
+    Chroma's graph of neighbors is built by several threads and finds others each time. Its search
+    is made as an app makes it, and all passages are ranked by their vectors, equal ones by id.
     """
 
     store: Any
@@ -63,10 +80,14 @@ class BrokenRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         del run_manager  # LangChain hands it to whoever has such a parameter
-        every = len(self.store.get(include=[])["ids"])
-        scored = self.store.similarity_search_with_score(query, k=every)
-        scored.sort(key=lambda pair: (round(pair[1], _DIGITS), pair[0].id))
-        found = [document for document, _ in scored[: max(self.k, DEPTH)]]
+        documents, vectors = _indexed(self.store)
+        self.store.similarity_search(query, k=self.k)
+        distances = (1 - vectors @ np.asarray(self.store.embeddings.embed_query(query))).round(
+            _DIGITS
+        )
+        scored = zip(distances.tolist(), documents, strict=True)
+        ranked = sorted(scored, key=lambda pair: (pair[0], pair[1].id))
+        found = [document for _, document in ranked[: max(self.k, DEPTH)]]
         return self.plants[query].arranged(found)[: self.k]
 
 
