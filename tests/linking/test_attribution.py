@@ -491,3 +491,54 @@ def test_a_passage_that_a_search_finds_has_its_rank_in_the_app_s_own_retriever()
     ((miss,),) = (link.missed for link in run.links)
     assert (miss.passage_id, miss.true_rank, miss.depth) == ("bikes", 2, 100)
     assert (miss.lost_at, miss.miss_type) == ("ranked_low", "below_cutoff")
+
+
+def heuristic_links(cases, traces):
+    run = misslink.evaluate(
+        goldset=cases,
+        traces=traces,
+        judge="heuristic",
+        cache=None,
+        embedding="none",
+    )
+    return {link.case_id: link for link in run.links}
+
+
+def test_the_text_of_a_missed_passage_is_known_from_a_case_that_retrieved_it():
+    stale = TEXTS["gold"].replace("seven", "eight")
+    case = Case(id="1", question=QUESTION, relevant=["gold"], references=[TEXTS["gold"]])
+    wrong = Trace(
+        case_id="1", retrieved=(Passage(id="copy-2019", text=stale, rank=1),), answer=stale
+    )
+    board = Case(id="2", question="Where are tickets sold?", relevant=["other"])
+    other = Passage(id="other", text=TEXTS["other"], rank=1)
+    sold = Trace(case_id="2", retrieved=(other,), answer=TEXTS["other"])
+    assert heuristic_links([case, board], [wrong, sold])["1"].owner == "retriever"
+    seen = (other, Passage(id="gold", text=TEXTS["gold"], rank=2))
+    sold = sold.model_copy(update={"retrieved": seen})
+    link = heuristic_links([case, board], [wrong, sold])["1"]
+    assert (link.failure, link.owner) == ("conflicting_sources", "index")
+
+
+@pytest.mark.parametrize(
+    ("question", "owner"),
+    [(QUESTION, "gold_set"), ("When does the night ferry to Holm turn back?", "generator")],
+)
+def test_a_flag_is_doubted_where_the_passage_has_every_word_of_the_question(question, owner):
+    case = Case(id="1", question=question, answerable=False)
+    passages = (Passage(id="gold", text=TEXTS["gold"], rank=1),)
+    trace = Trace(case_id="1", retrieved=passages, answer=TEXTS["gold"])
+    assert heuristic_links([case], [trace])["1"].owner == owner
+
+
+def test_an_answer_in_another_unit_than_its_quote_misreads_the_passage():
+    text = "The Holm makes 43 knots in calm weather."
+    case = Case(
+        id="1", question="How fast is the Holm?", relevant=["gold"], references=[text],
+    )  # fmt: skip
+    passages = (Passage(id="gold", text=text, rank=1),)
+    trace = Trace(
+        case_id="1", retrieved=passages, answer="The Holm makes 43 degrees in calm weather."
+    )
+    link = heuristic_links([case], [trace])["1"]
+    assert (link.failure, link.owner) == ("contradicts_context", "generator")

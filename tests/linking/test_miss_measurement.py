@@ -496,11 +496,12 @@ def test_one_search_over_all_texts_finds_what_each_passage_holds():
     assert min(whole, split, nowhere) > 20
 
 
-def test_without_a_listed_corpus_nothing_is_located_or_lacking():
+def test_without_a_listed_corpus_a_passage_is_known_by_its_id_and_nothing_is_lacking():
     seen = Passage(id="a", text="text", rank=1)
     pool = PassagePool([Trace(case_id="c", retrieved=[seen])], None)
     assert pool.passages == (seen,)
-    assert pool.locate(LabelledNeed("a", 1)) is None
+    assert pool.locate(LabelledNeed("a", 1)).passages == (seen,)
+    assert pool.locate(LabelledNeed("a", 1, evidence="text")) is None
     assert not pool.lacks(LabelledNeed("z", 1))
 
 

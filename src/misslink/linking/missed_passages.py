@@ -93,14 +93,17 @@ class PassagePool:
         )
 
     def locate(self, need: LabelledNeed) -> NeedMatch | None:
-        """Where the corpus satisfies the need, whole before split over two passages."""
-        if not self.listed:
-            return None
+        """Where the corpus satisfies the need, whole before split over two passages.
+
+        Without one, a passage that another case retrieved is known by its id.
+        """
         if need.evidence is None:
             position = self.position.get(need.id)
             if position is None:
                 return None
             return NeedMatch(need, position + 1, (self.passages[position],))
+        if not self.listed:
+            return None
         candidates = self._candidates(fold(need.evidence))
         whole = next((passage for passage in candidates if satisfies(need, passage)), None)
         if whole is not None:
