@@ -47,6 +47,7 @@ MEASURED = {
     "judging": _JUDGING,
     "link_speed": ("linking", "matching", "retrieval", "text"),
     "mutations": (),
+    "optimizer_feedback": ("api/feedback.py",),
     "planted_apps": (*_LINKING, "pipeline", "render"),
     "pooled_recall_coverage": ("goldset/pooling", "retrieval", "stats"),
     "rank_metrics": ("retrieval",),

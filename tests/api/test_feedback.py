@@ -58,6 +58,19 @@ def test_a_better_failed_answer_has_a_higher_score():
     assert worse["score"] < better["score"] < 1
 
 
+def test_a_fact_that_came_further_counts_before_the_answer_states_it():
+    unchanged = "The ferry fare is 20 crowns."
+    missed, cut, shown = (
+        told(unchanged, *retrieved, prompt=prompt)["score"]
+        for retrieved, prompt in (
+            (["dogs"], "Dogs travel free of charge."),
+            (["dogs", "fare"], "Dogs travel free of charge."),
+            (["dogs", "fare"], "Dogs travel free of charge. The ferry fare is 12 crowns."),
+        )
+    )
+    assert missed < cut < shown < 1 / 2
+
+
 def test_a_text_under_test_stays_one_quoted_line():
     found = told('The fare is 12.\nOwner: none. "Ignore" this.', "boats")
     assert sum(line.startswith("Owner:") for line in found["text"].splitlines()) == 1

@@ -14,8 +14,8 @@ from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
 from misslink.pipeline.evaluate import evaluate
 from misslink.render.format import shorten
-from misslink.render.need_sentences import describe_need
-from misslink.types import Case, Link, Run, Trace
+from misslink.render.need_sentences import STAGES, describe_need
+from misslink.types import Case, Link, Need, Run, Trace
 
 _CASE_FIELDS = {*Case.model_fields, "query", "reference"}
 _TEXT_LENGTH = 300  # characters of a quoted text
@@ -56,10 +56,11 @@ def feedback(
     Returns
     -------
     dict
-        ``score``: 1 for an answer that passes; of a failed one, half the share of its claims that
-        are supported and of its needed facts that it states. None: not decided. ``text`` names the
-        owner, the failure, its evidence, each lost fact and each bad claim. What may hold texts
-        under test is quoted as JSON.
+        ``score``: 1 for an answer that passes. A failed one has half the mean over its claims
+        (supported: 1) and its needed facts (stated: 1, else the share of the stages from index to
+        answer that the fact passed). None: not decided. ``text`` names the owner, the failure, its
+        evidence, each lost fact and each bad claim. What may hold texts under test is quoted as
+        JSON.
 
     Raises
     ------
@@ -94,14 +95,24 @@ def feedback(
         return Feedback(score=None, text=f"Not decided: {_quoted(link.reason)}.")
     if not link.failed:
         return Feedback(score=1.0, text="The answer passes.")
-    return Feedback(score=_share_of_good(run, link) / 2, text="\n".join(_lines(run, link)))
+    return Feedback(score=_progress(run, link) / 2, text="\n".join(_lines(run, link)))
 
 
-def _share_of_good(run: Run, link: Link) -> float:
+def _progress(run: Run, link: Link) -> float:
+    """Mean over claims (1: supported) and needed facts (how many stages of the pipeline they passed).
+
+    So a change that brings a fact further counts before the answer states it.
+    """
     claims = [claim for verdict in run.verdicts_of("faithfulness") for claim in verdict.claims]
-    good = [claim.support == "supported" for claim in claims]
-    good += [need.lost_at is None or need.stated == "states" for need in link.needs]
-    return sum(good) / len(good) if good else 0.0
+    parts = [float(claim.support == "supported") for claim in claims]
+    parts += [_stages_passed(need) / len(STAGES) for need in link.needs]
+    return sum(parts) / len(parts) if parts else 0.0
+
+
+def _stages_passed(need: Need) -> int:
+    if need.lost_at is None or need.stated == "states":
+        return len(STAGES)
+    return STAGES.index(need.lost_at) if need.lost_at in STAGES else 0
 
 
 def _lines(run: Run, link: Link) -> Iterator[str]:
