@@ -13,6 +13,7 @@ from typing import Any
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
 from misslink.pipeline.evaluate import evaluate
+from misslink.types import Case, Passage, Run, Trace
 
 _MEASURES = {
     "FAITHFULNESS": "Share of the claims that the documents of the report support.",
@@ -88,7 +89,7 @@ class MisslinkJudge:
                 traces=traces,
                 judge=judge,
                 judge_config=config,
-                k=max(1, *(len(trace["retrieved"]) for trace in traces)),
+                k=max(1, *(len(trace.retrieved) for trace in traces)),
                 cache=DEFAULT_CACHE,
                 embedding="none",
             )
@@ -96,30 +97,32 @@ class MisslinkJudge:
         return _leaderboard(scores, list(cases))
 
 
-def _case(topic: Any, relevant: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+def _case(topic: Any, relevant: Mapping[str, dict[str, int]]) -> Case:
     asked = [topic.title, topic.problem_statement, topic.background]
-    case = {"id": topic.request_id, "question": "\n\n".join(filter(None, asked))}
-    labels = relevant.get(topic.request_id)
-    return {**case, "relevant": labels} if labels else case
+    return Case(
+        id=topic.request_id,
+        question="\n\n".join(filter(None, asked)),
+        relevant=dict(relevant.get(topic.request_id, {})),
+    )
 
 
-def _trace(topic_id: str, report: Any) -> dict[str, Any]:
+def _trace(topic_id: str, report: Any) -> Trace:
     sentences = report.get_sentences_with_citations()
     documents = report.documents or {}
     cited = [name for sentence in sentences for name in sentence.citations or ()]
     ids = list(dict.fromkeys([*(report.references or ()), *cited, *documents]))
-    passages = [
-        {"id": name, "text": documents[name].get_text() if name in documents else ""}
-        for name in ids
-    ]
+    passages = (
+        Passage(id=name, text=documents[name].get_text() if name in documents else "", rank=rank)
+        for rank, name in enumerate(ids, start=1)
+    )
     answer = " ".join(
         sentence.text + "".join(f" [{ids.index(name) + 1}]" for name in sentence.citations or ())
         for sentence in sentences
     )
-    return {"case_id": topic_id, "retrieved": passages, "answer": answer}
+    return Trace(case_id=topic_id, retrieved=tuple(passages), answer=answer)
 
 
-def _scores(run: Any) -> dict[str, dict[str, float]]:
+def _scores(run: Run) -> dict[str, dict[str, float]]:
     """The values of each case by measure, without those that could not be decided."""
     found: dict[str, dict[str, float]] = {case.id: {} for case in run.cases}
     for name in _MEASURES:
