@@ -50,6 +50,7 @@ MEASURED = {
     "optimizer_feedback": ("api/feedback.py",),
     "planted_apps": (*_LINKING, "pipeline", "render"),
     "pooled_recall_coverage": ("goldset/pooling", "retrieval", "stats"),
+    "promote": ("pipeline/promote.py", *_LINKING),
     "rank_metrics": ("retrieval",),
     "rank_metrics_stream": ("io/tables.py", "retrieval"),
     "ray_workers": ("engines", "judge"),
