@@ -121,6 +121,8 @@ class Case(FrozenModel):
         Earlier messages of the conversation, oldest first, with ``role`` and ``content``.
     standalone_question : str or None
         The question as it can be understood without the history.
+    epoch : mapping or None
+        Of a promoted case: the judge that named its expected owner. Not written.
     """
 
     id: str = Field(min_length=1)
@@ -140,6 +142,7 @@ class Case(FrozenModel):
     asked_at: dt.datetime | dt.date | None = None
     history: tuple[Message, ...] = ()
     standalone_question: str | None = None
+    epoch: dict[str, JsonValue] | None = Field(default=None, exclude=True, repr=False)
 
     _id_from_content = model_validator(mode="before")(case_fields.fill_missing_id)
     _spans_as_evidence = model_validator(mode="before")(case_fields.read_spans)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,9 +23,10 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mcp")
     ferry = load_example("ferry")
     misslink.evaluate(**ferry, out=folder / "a", embedding="none")
-    traces = [json.loads(line) for line in open(ferry["traces"], encoding="utf-8")]  # noqa: PTH123, SIM115
+    traces = read_lines(ferry["traces"])
     hostile = next(t for t in traces if t["case_id"] == "first-ferry")
     hostile["answer"] = ORDER
+    hostile["retrieved"] = [{"id": "x", "text": ORDER}, {"id": ORDER, "text": "No ferry."}]
     misslink.evaluate(goldset=ferry["goldset"], traces=traces, out=folder / "b", embedding="none")
     return folder
 
@@ -46,18 +48,19 @@ def ask(folder, *calls, allow=False):
 
 def test_an_agent_goes_from_the_summary_to_a_case_and_reads_texts_as_data(runs):
     before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
-    tools, (summary, failures, retriever, case, compared) = ask(
+    tools, (summary, failures, retriever, hostile, case, compared) = ask(
         runs,
         ("summary", {"run": "a"}),
         ("list_failures", {"run": "a"}),
         ("list_failures", {"run": "a", "owner": "retriever", "limit": 1}),
+        ("list_failures", {"run": "b", "limit": 100}),
         ("read_case", {"run": "b", "case_id": "first-ferry"}),
         ("compare", {"a": "a", "b": "b", "metrics": ["fully_faithful"]}),
     )
     assert set(tools) == {"summary", "list_failures", "read_case", "compare"}
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     saved = json.loads((runs / "a/summary.json").read_text())
-    links = [json.loads(line) for line in (runs / "a/links.jsonl").read_text().splitlines()]
+    links = read_lines(runs / "a/links.jsonl")
     said = summary.structured_content
     assert said["headline"] == saved["headline"]
     assert said["summary"]["generation"] == saved["generation"]
@@ -70,7 +73,14 @@ def test_an_agent_goes_from_the_summary_to_a_case_and_reads_texts_as_data(runs):
     assert len(retriever.structured_content["cases"]) == 1
     told = case.structured_content
     assert told["untrusted"]["answer"] == ORDER
-    assert ORDER not in json.dumps({name: told[name] for name in told if name != "untrusted"})
+    link = next(
+        link for link in read_lines(runs / "b/links.jsonl") if link["case_id"] == told["case_id"]
+    )
+    assert (told["owner"], told["failure"]) == (link["owner"], link["failure"])
+    assert told["untrusted"]["link"]["reason"] == link["reason"]
+    for reply in (case, hostile):
+        assert ORDER in json.dumps(reply.structured_content)
+        assert ORDER not in json.dumps(without_untrusted(reply.structured_content))
     assert compared.structured_content["metrics"].keys() == {"fully_faithful"}
     assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
 
@@ -97,23 +107,35 @@ def test_mistakes_are_errors_of_a_tool_in_one_sentence(runs):
 @pytest.mark.slow
 def test_runs_are_made_only_where_they_are_allowed(runs):
     given = {key: str(path) for key, path in load_example("ferry").items()}
-    tools, (made, forecast) = ask(
+    tools, (made, forecast, suite, refused) = ask(
         runs,
         ("evaluate", {"out": "c", "traces": given["traces"], "goldset": given["goldset"]}),
         ("whatif", {"run": "a", "options": ["bm25"], "corpus": given["corpus"]}),
+        ("promote", {"run": "a", "out": "suite.jsonl"}),
+        ("promote", {"run": "a", "out": "none.jsonl", "failure": "no-such-mode"}),
         allow=True,
     )
-    assert {"evaluate", "rejudge", "whatif", "replay"} <= set(tools)
+    assert {"evaluate", "rejudge", "whatif", "replay", "promote"} <= set(tools)
     assert not made.is_error, made.content
-    assert made.structured_content["cases"] == len(load_lines(given["goldset"]))
+    assert made.structured_content["cases"] == len(read_lines(given["goldset"]))
     assert (runs / "c/report.html").exists()
     assert not forecast.is_error, forecast.content
     assert [option["name"] for option in forecast.structured_content["options"]] == ["bm25"]
+    assert suite.structured_content["cases"] == len(read_lines(runs / "suite.jsonl")) > 0
+    assert refused.is_error
+    assert "no-such-mode" in refused.content[0].text
 
 
-def load_lines(path):
-    with open(path, encoding="utf-8") as lines:  # noqa: PTH123
-        return list(lines)
+def read_lines(path):
+    return [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+
+
+def without_untrusted(value):
+    if isinstance(value, list):
+        return [without_untrusted(item) for item in value]
+    if isinstance(value, dict):
+        return {k: without_untrusted(item) for k, item in value.items() if k != "untrusted"}
+    return value
 
 
 def test_without_the_sdk_the_pip_line_is_given(monkeypatch):

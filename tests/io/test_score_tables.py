@@ -138,17 +138,22 @@ def test_a_bad_table_is_refused_in_one_sentence(table, problem):
 
 
 def test_tables_without_a_common_case_or_metric_are_refused():
-    with pytest.raises(InputError, match="share no case with the same question"):
+    with pytest.raises(InputError, match="share no case; name equal cases alike"):
         misslink.compare(rows(1, 1), [{**row, "case": f"x{row['case']}"} for row in rows(1, 1)])
     other = [{**row, "metric": "another"} for row in rows(1, 1)]
     with pytest.raises(InputError, match="have no metric in common; they have score of mine, ano"):
         misslink.compare(rows(1, 1), other)
+    known = [{**row, "metric": "faithfulness"} for row in rows(1, 1)]
+    with pytest.raises(InputError, match="have no metric in common"):
+        misslink.compare(known, other)
 
 
 def test_a_metric_of_one_table_alone_is_not_measured():
     more = [{**row, "metric": "another"} for row in rows(1, 1)]
     compared = misslink.compare(rows(1, 1), [*rows(0, 1), *more])
     assert compared.metrics["another"].difference.value is None
+    [lacking] = compared.document()["lacking"]
+    assert (lacking["reason"], lacking["metrics"]) == ("the table has no value", ["another"])
     assert "another" in [row.name for row in compared.page().comparisons[0].unmeasured]
 
 

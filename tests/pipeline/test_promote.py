@@ -136,5 +136,40 @@ def test_what_an_app_left_out_or_did_not_record_stays_so(tmp_path):
     assert {case.relevant_any for case in again.cases} == {case.relevant_any for case in run.cases}
 
 
+def test_a_suite_of_another_judge_says_that_the_judge_may_have_changed(ferry, tmp_path):
+    folder, run, _ = ferry
+    rows = lines(folder / "suite.jsonl")
+    note = "suite_of_other_judge"
+    assert note not in codes(misslink.evaluate(traces=rows, k=run.summary["k"], embedding="none"))
+    for changed in ({"rules": "older"}, {"model": "openai:m 0"}):
+        others = [row | {"epoch": row["epoch"] | changed} for row in rows]
+        assert note in codes(misslink.evaluate(traces=others, embedding="none"))
+    answers = [{"case_id": row["id"], "answer": "At nine.", "retrieved": []} for row in rows]
+    assert note in codes(misslink.evaluate(goldset=others, traces=answers, embedding="none"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"expected_owner": "nobody"}, "expected_owner"),
+        ({"expected_owner": ["retriever"]}, "expected_owner"),
+        ({"expected_failure": "passed"}, "expected_failure"),
+        ({"epoch": "today"}, "epoch"),
+    ],
+)
+@pytest.mark.parametrize("given", ["goldset", "traces"])
+def test_a_row_of_another_format_is_one_sentence(ferry, changed, field, given):
+    folder, _, _ = ferry
+    rows = [row | changed for row in lines(folder / "suite.jsonl")[:1]]
+    answers = {"traces": [{"case_id": rows[0]["id"], "answer": "At nine.", "retrieved": []}]}
+    with pytest.raises(InputError) as refused:
+        misslink.evaluate(**{**answers, given: rows}, embedding="none")
+    assert refused.value.field == field
+
+
+def codes(run):
+    return [warning["code"] for warning in run.summary["warnings"]]
+
+
 def lines(path):
     return [dict(item.data) for item in read_objects(Path(path))]

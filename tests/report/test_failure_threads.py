@@ -14,7 +14,7 @@ from misslink.report.failure_threads import (
 )
 from misslink.report.github_issues import write_issues
 from misslink.report.json_document import build_document
-from misslink.report.page import build_page, render_page
+from misslink.report.page import build_page, render_markdown, render_page
 from misslink.types import Case, FailureEvidence, Passage, Trace
 from small_runs import small_run
 
@@ -87,6 +87,12 @@ def test_a_run_has_its_groups_on_page_in_json_and_as_issues(tmp_path):
     assert "What failures share" in page
     assert "<b>bad" not in page.partition('id="threads"')[2].partition("</section>")[0]
     assert f'href="#{thread.fragment}"' in page
+    markdown = render_markdown(build_page(run), page_at="report.html")
+    shared = markdown.partition("## What failures share")[2].partition("\n## ")[0]
+    assert f"report.html#{thread.fragment}" in shared
+    assert f"{len(bad)} of {len(bad)}" in shared
+    assert "old.md" in shared
+    assert "<b>" not in shared
     record = json.loads(json.dumps(build_document(run)))
     assert record["threads"][0]["fix"]
     assert record["documents"][0]["failed"] == len(bad)

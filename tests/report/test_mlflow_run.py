@@ -1,9 +1,16 @@
 """A run in a real MLflow store: its numbers with intervals, and its report."""
 
+import contextlib
 import json
 import logging
+import os
+import signal
+import socket
+import subprocess
 import sys
+from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -26,13 +33,59 @@ def run_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def store(run_folder):
+def server(tmp_path_factory):
+    """The address of a running ``mlflow server``; the small package has none."""
+    pytest.importorskip("mlflow.server", reason="needs the whole mlflow", exc_type=ImportError)
+    folder = tmp_path_factory.mktemp("server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = "127.0.0.1", free.getsockname()[1]
+    command = ["-m", "mlflow", "server", "--host", address[0], "--port", str(address[1])]
+    command += ["--backend-store-uri", f"sqlite:///{folder / 'mlflow.db'}", "--workers", "1"]
+    command += ["--artifacts-destination", str(folder / "artifacts")]
+    url = f"http://{address[0]}:{address[1]}"
+    settings = {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command],
+            cwd=folder,
+            env={**os.environ, **settings},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # with its workers, so that all of them can be ended
+        )
+        try:
+            wait_for(f"{url}/health", process)
+            yield url
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def wait_for(url, process):
+    """Return when a server answers; it has none to tell when it is ready."""
+    for _ in range(1_200):
+        assert process.poll() is None, "the server ended"
+        try:
+            httpx.get(url).raise_for_status()
+        except httpx.HTTPError:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.1)
+        else:
+            return
+    raise AssertionError("the server does not answer")
+
+
+@pytest.fixture(scope="module", params=["file", pytest.param("server", marks=pytest.mark.slow)])
+def store(request, run_folder):
     """The address of a store, and what the command printed when it logged the run."""
     for name in ("alembic", "mlflow"):
         logging.getLogger(name).setLevel(logging.WARNING)
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.chdir(run_folder.parent)  # artifacts of an SQLite store are put in ./mlruns
     uri = f"sqlite:///{run_folder.parent / 'mlflow.db'}"
+    if request.param == "server":
+        uri = request.getfixturevalue("server")
     command = ["export", str(run_folder), "--to", "mlflow", "--uri", uri, "--json"]
     done = cli.invoke(app, command, env={"MLFLOW_TRACKING_URI": "http://127.0.0.1:9"})
     assert done.exit_code == 0, done.output
@@ -59,11 +112,13 @@ def test_every_number_is_there_with_its_interval(run_folder, store):
     assert logged.info.status == "FINISHED"
 
 
-def test_the_report_is_an_artifact(store):
+def test_the_report_is_an_artifact(store, tmp_path):
     uri, printed = store
     client = MlflowClient(uri)
     names = {file.path for file in client.list_artifacts(printed["run_id"])}
     assert names == {"report.html", "report.md", "cases.parquet", "summary.json"}
+    page = Path(client.download_artifacts(printed["run_id"], "report.html", str(tmp_path)))
+    assert "<html" in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

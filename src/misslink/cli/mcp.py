@@ -30,7 +30,7 @@ _DECIDED = (0, 1)  # exit codes of a command that printed its document
 
 def mcp(
     allow_runs: bool = option(
-        False, "--allow-runs", "Also evaluate, rejudge, whatif and replay, which call models."
+        False, "--allow-runs", "Also evaluate, rejudge, whatif, replay and promote, which write."
     ),
 ) -> None:
     """Serve runs to coding agents over MCP (stdio).
@@ -58,7 +58,7 @@ def build_server(*, allow_runs: bool = False) -> MCPServer:
     reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     running = ToolAnnotations(read_only_hint=False, destructive_hint=False)
     readers: tuple[_Tool, ...] = (summary, list_failures, read_case, compare)
-    runners: tuple[_Tool, ...] = (evaluate, rejudge, whatif, replay)
+    runners: tuple[_Tool, ...] = (evaluate, rejudge, whatif, replay, promote)
     for tool in readers:
         server.add_tool(_refusing(tool), annotations=reading)
     for tool in runners if allow_runs else ():
@@ -109,12 +109,13 @@ async def list_failures(
         and failure in (None, record["failure"])
         and owner in (None, record["owner"])
     ]
-    fields = ("id", "failure", "owner", "reason", "basis", "retrieval", "correct")
+    fields = ("id", "failure", "owner", "basis", "retrieval", "correct")
+    texts = {"question": "question", "answer": "answer_text", "reason": "reason"}
     return {
         "failed": len(found),
         "cases": [
             {name: record[name] for name in fields}
-            | {"untrusted": {"question": record["question"], "answer": record["answer_text"]}}
+            | {"untrusted": {name: record[key] for name, key in texts.items()}}
             for record in found[:limit]
         ],
     }
@@ -131,8 +132,10 @@ async def read_case(run: str, case_id: str) -> dict[str, object]:
     verdicts = select_items(read.verdicts, {case_id})
     return {
         "case_id": case_id,
-        "link": link and link.model_dump(mode="json"),
+        "failure": link and link.failure,
+        "owner": link and link.owner,
         "untrusted": {
+            "link": link and link.model_dump(mode="json"),
             "question": case.question,
             "references": list(case.references),
             "answer": trace.answer if trace else None,
@@ -181,6 +184,11 @@ async def whatif(
 async def replay(run: str, app: str | None = None, sample: int = 40) -> dict[str, object]:
     """Run failed cases again with what was missing, to test what caused them."""
     return await _command("replay", *_options({"app": app, "sample": str(sample)}), "--", run)
+
+
+async def promote(run: str, out: str, failure: str | None = None) -> dict[str, object]:
+    """Freeze failed cases of a run, or those of one failure mode, as a suite in the file `out`."""
+    return await _command("promote", *_options({"out": out, "failure": failure}), "--", run)
 
 
 def _read(run: str) -> Run:

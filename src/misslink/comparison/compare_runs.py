@@ -92,7 +92,7 @@ def compare_runs(
     if not values:
         raise InputError("there is no metric to compare; name one, such as recall@5")
     scored_only = all(map(is_scored_only, selected))
-    if scored_only and not any(all(x.of_case for x in per_run) for per_run in values.values()):
+    if scored_only and not any(all(map(_has_values, per_run)) for per_run in values.values()):
         raise InputError(
             f"{' and '.join(named.name for named in runs)} have no metric in common; they have "
             f"{', '.join(values)}"
@@ -259,6 +259,10 @@ def _per_run(runs: Sequence[Run], name: str) -> list[MetricValue]:
         )
     absent = replace(first, estimate=Estimate.missing(Reason(code="not_judged_by_it")), of_case={})
     return [value or absent for value in values]
+
+
+def _has_values(metric: MetricValue) -> bool:
+    return any(value is not None for value in (metric.of_case or {}).values())
 
 
 def _default_metrics(runs: Sequence[Run]) -> list[str]:

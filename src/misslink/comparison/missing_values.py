@@ -21,6 +21,7 @@ _APP_FAILED_ON = "the app failed on"
 _RETRIEVAL_UNKNOWN_FOR = "retrieval is unknown for"
 _NO_TRACE_OF = "there is no trace of"
 _NO_VALUE_OF = "there is no value of"
+_NOT_IN_TABLE = "the table has no value"
 _LINK_METRICS = frozenset({"faithfulness", "correctness", "abstention"})
 
 
@@ -92,6 +93,8 @@ def _reason_lookup(run: Run, name: str) -> Callable[[str], str]:
     metric = name.removeprefix("coverage.")
     if metric in readings:
         return _verdict_reason(run, readings[metric][0])
+    if is_scored_only(run):
+        return lambda _: _NOT_IN_TABLE
     if not name.startswith("link."):
         return _retrieval_reason(run)
     linked = set(case_ids(run.links))
@@ -106,6 +109,8 @@ def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:
 
     def reason(case_id: str) -> str:
         verdict = verdicts.get(case_id)
+        if verdict is None and is_scored_only(run):
+            return _NOT_IN_TABLE
         if verdict is None:
             return "there is no verdict" if run.verdicts else "no judge was used"
         if verdict.status == "scored":

@@ -75,9 +75,10 @@ def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pai
         ids = [name for name in ids if name in requested]
     if not ids:
         names = " and ".join(named.name for named in runs)
-        raise InputError(
-            f"{names} share no case with the same question; compare runs of one gold set"
-        )
+        problem = "share no case with the same question; compare runs of one gold set"
+        if all(is_scored_only(named.run) for named in runs):
+            problem = "share no case; name equal cases alike in both"
+        raise InputError(f"{names} {problem}")
     selected = set(ids)
     return Pairing(
         tuple(ids),

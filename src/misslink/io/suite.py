@@ -5,29 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from misslink.failure_modes import FAILURE_MODES
 from misslink.io.jsonl import SourceItem
 from misslink.types import Trace
 
-EXPECTED = ("expected_owner", "expected_failure")
-_OF_THE_RUN = {"needs", "epoch"}  # what the failed run knew; a new run finds it out itself
+# What a row expects, and its values.
+EXPECTED = {
+    "expected_owner": {mode.owner for mode in FAILURE_MODES.values()} - {"none"},
+    "expected_failure": {name for name, mode in FAILURE_MODES.items() if mode.failed},
+}
+_OF_THE_RUN = {"needs"}  # what the failed run knew; a new run finds it out itself
 _OF_THE_TRACE = {*Trace.model_fields} - {"history"}
 
 
 def is_suite_row(data: object) -> bool:
-    return isinstance(data, Mapping) and EXPECTED[0] in data
+    return isinstance(data, Mapping) and not EXPECTED.keys().isdisjoint(data)
 
 
 def suite_case(item: SourceItem) -> SourceItem:
     """The row as a case of a gold set; what is expected of it is a tag, so that it is a slice."""
-    return item._replace(data=_without(item.data, _OF_THE_RUN | _OF_THE_TRACE))
+    return _without(item, _OF_THE_RUN | _OF_THE_TRACE)
 
 
 def suite_trace(item: SourceItem) -> SourceItem:
     """The row as a trace with the fields of its case."""
-    return item._replace(data=_without(item.data, _OF_THE_RUN))
+    return _without(item, _OF_THE_RUN)
 
 
-def _without(row: Mapping[str, Any], names: set[str]) -> dict[str, object]:
-    kept = {name: value for name, value in row.items() if name not in {*names, *EXPECTED}}
+def _without(item: SourceItem, names: set[str]) -> SourceItem:
+    row: Mapping[str, Any] = item.data
     expected = {name: row[name] for name in EXPECTED if row.get(name)}
-    return {**kept, "tags": {**(kept.get("tags") or {}), **expected}}
+    for name, value in expected.items():
+        if str(value) not in EXPECTED[name]:
+            known = ", ".join(sorted(EXPECTED[name]))
+            raise item.error(f"{value!r} is not known. Known: {known}.", name)
+    kept = {name: value for name, value in row.items() if name not in {*names, *EXPECTED}}
+    tags = kept.get("tags") or {}
+    if isinstance(tags, Mapping):  # else its parser says so
+        tags = {**tags, **expected}
+    return item._replace(data={**kept, "tags": tags})

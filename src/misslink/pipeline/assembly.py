@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import importlib.metadata
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -21,6 +21,7 @@ from misslink.calibration.verdicts import hash_verdicts
 from misslink.calibration_document import NO_USAGE, AppliedCalibration
 from misslink.documents import (
     Diagnosis,
+    JudgeEpoch,
     Judging,
     Manifest,
     Note,
@@ -61,7 +62,7 @@ from misslink.registry import late_function
 from misslink.render.format import as_sentence
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import mean_scores
-from misslink.types import RUN_FORMAT, Reason, Run, Trace
+from misslink.types import RUN_FORMAT, Case, Reason, Run, Trace
 
 _log = logging.getLogger(__name__)
 # What the manifest says of the traces, also where they are judged again.
@@ -85,7 +86,12 @@ def assemble_run(
     run = measure_error_by_exposure(run, linked.links, context.config.seed)
     run = run.model_copy(update={"links": linked.links, "map": linked.map})
     manifest = _manifest(context, captured, judged)
-    notes = _warnings([*captured.warnings, *linked.warnings], manifest.judge_note, judged.notes)
+    reasons = [
+        *captured.warnings,
+        *linked.warnings,
+        *_other_epoch(context.gold.cases, manifest.judge_epoch),
+    ]
+    notes = _warnings(reasons, manifest.judge_note, judged.notes)
     diagnosis = _diagnosis(context, run, captured, scores, linked)
     summary = _summarize(context, run, scores, manifest, diagnosis)
     summary = summary.replace(
@@ -254,6 +260,17 @@ def _warnings(
     messages += [("judge", f"Judge: {judge_note}.")] if judge_note else []
     messages += [("labels", f"Labels: {note}") for note in label_notes]
     return [Note(code=code, message=message) for code, message in messages]
+
+
+def _other_epoch(cases: Sequence[Case], now: JudgeEpoch | None) -> Iterator[Reason]:
+    """That the owners which promoted cases expect were named by another judge."""
+    then = [JudgeEpoch.read(case.epoch) for case in cases if case.epoch]
+    others = [epoch for epoch in then if now is not None and not epoch.is_that_of(now)]
+    if others:
+        was = others[0].model.split()[0]
+        reason = Reason(code="suite_of_other_judge", n=len(others), of=len(cases), was=was)
+        _log.warning("%s", describe_reason(reason))
+        yield reason
 
 
 def _path_name(source: object) -> str | None:

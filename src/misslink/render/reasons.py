@@ -434,6 +434,11 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "passages are matched by their metadata key '{key}', which holds ids of the gold set; "
         "add --id-key {key} to make sure"
     ),
+    "suite_of_other_judge": (
+        "{n} of {of} cases were promoted with another judge or other rules ({was}): where an owner "
+        "is not the expected one, the judge may have changed and not the app; promote the cases "
+        "again from a run with this judge"
+    ),
     "other_app": (
         "the run was made with {was}, and the replay calls {now}: unless that is the same app, built "
         "from a retriever, the replay says nothing about this run"

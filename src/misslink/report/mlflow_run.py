@@ -21,8 +21,10 @@ from misslink.types import Estimate, Run
 
 EXPERIMENT = "misslink"
 _REPORTS = {"report.html": "html", "report.md": "markdown", "cases.parquet": "parquet"}
-# MLflow waits minutes for a server that is not there, and reports its use to its makers.
+# MLflow waits minutes for a server that is not there, reports its use to its makers, and prints a
+# run's address on stdout, where the command prints its JSON.
 _SETTINGS = {
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
     "MLFLOW_DISABLE_TELEMETRY": "true",

@@ -189,7 +189,7 @@ def send_scores(path: Path, to: str, server: str, environment: Mapping[str, str]
 
 def _target(to: str) -> Target:
     if to not in TARGETS:
-        raise InputError(f"--to has no tool '{to}'; {known_names(to, [*TARGETS, 'csv'])}")
+        raise InputError(f"--to has no tool '{to}'; {known_names(to, [*TARGETS, 'csv', 'mlflow'])}")
     return TARGETS[to]
 
 
