@@ -67,6 +67,7 @@ def test_a_dry_run_needs_no_key_and_no_network(misslink, monkeypatch):
         code, out, err = misslink(*command, "--dry-run")
         assert code == 0, err
         assert "The judge would be asked" in out
+        assert "(price-in and price-out show the cost)" in " ".join(out.split())
         code, _, err = misslink(*command)
         assert code == 2
         assert "set OPENAI_API_KEY" in err
