@@ -85,6 +85,15 @@ def run_page(page, folder, environment):
             assert textwrap.dedent(printed) == shown, f"{page.name} shows another output"
 
 
+@pytest.mark.source
+def test_the_tutorial_names_the_failure_modes_that_it_prints():
+    text = (ROOT / "docs/tutorial/2-read-the-report.md").read_text(encoding="utf-8")
+    printed = {tuple(line.split()[::2]) for line in text.splitlines()}
+    named = re.findall(r"`([\w-]+)` is a case of `(\w+)`", text)
+    assert len(named) == 2
+    assert [pair for pair in named if pair not in printed] == []
+
+
 def links(page):
     """Where a page points to in this repository, but not what a block of code says."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
