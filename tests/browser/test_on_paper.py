@@ -2,6 +2,7 @@
 
 import pytest
 
+from annotation_desk import open_case
 from canary_runs import finished
 from live_logs import report as live_report
 from live_logs import simulated
@@ -76,3 +77,10 @@ def test_the_first_broken_answers_of_a_comparison_are_read_on_paper(browser, tmp
     assert broken.bounding_box()["height"] > 0
     assert not fixed.is_visible()
     page.close()
+
+
+def test_a_case_to_label_is_printed_without_its_buttons(page, served):
+    open_case(page, served, "with-exit")
+    assert page.locator("#dock").is_visible()
+    page.emulate_media(media="print")
+    assert page.locator("#dock").is_hidden()
