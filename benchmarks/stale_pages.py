@@ -43,6 +43,7 @@ MEASURED = {
     "gate_errors": ("comparison", "gates", "stats"),
     "interval_coverage": ("stats",),
     "judge_agreement": _JUDGING,
+    "judge_cost": ("judge", "metrics", "pipeline", "selftests", "linking"),
     "judge_throughput": _JUDGING,
     "judging": _JUDGING,
     "link_speed": ("linking", "matching", "retrieval", "text"),

@@ -85,6 +85,15 @@ def run_page(page, folder, environment):
             assert textwrap.dedent(printed) == shown, f"{page.name} shows another output"
 
 
+@pytest.mark.source
+def test_the_tutorial_names_the_failure_modes_that_it_prints():
+    text = (ROOT / "docs/tutorial/2-read-the-report.md").read_text(encoding="utf-8")
+    printed = {tuple(line.split()[::2]) for line in text.splitlines()}
+    named = re.findall(r"`([\w-]+)` is a case of `(\w+)`", text)
+    assert len(named) == 2
+    assert [pair for pair in named if pair not in printed] == []
+
+
 def links(page):
     """Where a page points to in this repository, but not what a block of code says."""
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
@@ -209,13 +218,26 @@ def test_the_figures_of_the_heuristic_judge_are_those_that_were_measured():
     assert f"{measured['answers']} RAGTruth answers" in guide
 
 
-def test_the_worked_price_of_100_cases_is_its_formula():
+def test_the_tokens_of_a_run_are_those_that_were_measured_and_its_price_is_worked_out():
+    page = (ROOT / "docs/how-to/what-a-run-costs.md").read_text(encoding="utf-8")
+    measured = (ROOT / "benchmarks/judge_cost.md").read_text(encoding="utf-8").replace(",", "")
+    rows = re.findall(r"^\| (.+) \| \d+ \| (\d+) \| (\d+) \| (\d+) \|", measured, re.MULTILINE)
+    assert len(rows) == 6
+    for step, *counts in rows:
+        calls, given, written = map(int, counts)
+        each = (
+            (1, given / calls, written / calls) if "evaluate" in step else (calls, given, written)
+        )
+        assert "| {:,} | {:,.0f} | {:,.0f} |".format(*each) in page, step
+    worked = r"^\| \w+: 100 x (\S+) \| (\S+) \| (\S+) \| (\S+) \|"
+    costs = []
+    for tokens, total, price, cost in re.findall(worked, page.replace(",", ""), re.MULTILINE):
+        assert int(total) == 100 * int(tokens)
+        costs.append(int(total) * float(price) / 1e6)
+        assert f"{costs[-1]:.2f}" == cost
+    assert f"| together | | | {sum(costs):.2f} |" in page
     guide = (ROOT / "docs/how-to/choose-a-judge.md").read_text(encoding="utf-8")
-    given, written = map(int, re.search(r"\| (\d+) in, (\d+) out \|", guide).groups())
-    price_in, price_out = map(int, re.search(r"at (\d) USD in and (\d) USD out", guide).groups())
-    cost = 100 * (given * price_in + written * price_out) / 1e6
-    worked = f"100 x ({given} x {price_in} + {written} x {price_out}) / 1,000,000 = {cost:.2f} USD"
-    assert worked in guide
+    assert f"About {sum(costs):.2f} USD" in guide
 
 
 def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measured():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from canary_runs import finished
+from canary_runs import finished, result
 from live_logs import report, simulated
 from misslink.canary.alarms import detect_alarms
 from misslink.canary.history import CanaryHistory
@@ -81,3 +81,28 @@ def test_a_number_at_a_chart_leads_to_its_alarm_without_javascript(browser, tmp_
     assert page.url.endswith(target)
     assert page.locator(target).is_visible()
     context.close()
+
+
+@pytest.mark.parametrize("owner", [None, "team"])
+def test_a_narrow_screen_says_what_was_before_and_what_is_now(browser, tmp_path, owner):
+    with CanaryHistory(tmp_path / "canary.sqlite") as history:
+        for number in range(15):
+            results = tuple(result(f"c{n}", number < 12, owner=owner) for n in range(10))
+            history.enter(finished(number, results=results))
+        readings = history.comparable("main")
+        watched = detect_alarms(readings, learn=10)
+        text = render_trend_page(build_trend_page("main", history.runs("main"), readings, watched))
+    (tmp_path / "trend.html").write_text(text, encoding="utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto((tmp_path / "trend.html").as_uri())
+    cells = (
+        page.locator(".lost tbody tr")
+        .first.locator("td")
+        .evaluate_all(
+            "cells => cells.map((one) => [getComputedStyle(one, '::before').content, one.innerText])"
+        )
+    )
+    labelled = {text: label for label, text in cells}
+    assert "Before" in labelled["the first expected passage is at rank 1"]
+    assert "Now" in labelled["no expected passage"]
+    page.close()

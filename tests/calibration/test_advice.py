@@ -57,7 +57,7 @@ def test_a_number_that_is_not_known_counts_only_where_it_is_needed(rule):
 def test_the_worst_reason_stands_first():
     found = advise({**SOUND, "kappa_low": 0.3, "labels": 5}, TrustCriteria())
     assert found.reasons == (
-        "Labelled cases: 5; at least 30 is needed to use it at all.",
+        "Labelled cases: 5; at least 30 are needed to use it at all.",
         "Kappa of judge and annotators may be as low as 0.30; at least 0.40 is needed to trust it.",
     )
 

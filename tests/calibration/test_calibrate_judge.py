@@ -161,7 +161,7 @@ def test_three_labels_say_that_they_are_three():
     assert document["corrected"]["prediction_powered"]["value"] is None
     assert "3 labels are too few" in document["corrected"]["prediction_powered"]["reason"]
     assert document["verdict"] == "do not use"
-    assert document["reasons"][0] == ("Labelled cases: 3; at least 30 is needed to use it at all.")
+    assert document["reasons"][0] == ("Labelled cases: 3; at least 30 are needed to use it at all.")
 
 
 def test_failed_verdicts_count_nowhere_and_are_told():

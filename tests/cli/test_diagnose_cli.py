@@ -141,7 +141,7 @@ def test_a_question_with_numbers_and_no_verdict_is_not_called_unknown():
     printed = command(folder).stdout
     assert "not known" not in printed
     assert "[red]Is it?" in printed
-    assert "no verdict: the interval" in " ".join(printed.split())
+    assert "inconclusive: the interval" in " ".join(printed.split())
     assert "not measured" in printed
 
 

@@ -26,6 +26,8 @@ from judged_app import (
     short_cases,
     statuses,
 )
+from misslink import evaluate
+from misslink.examples import load_example
 from misslink.judge.checks.dry_run import JudgingForecast
 
 
@@ -43,16 +45,32 @@ def test_a_dry_run_for_people_ends_by_saying_that_nothing_was_asked(misslink, ju
     assert not Path("run").exists()
 
 
-def test_a_dry_run_needs_no_key(misslink, monkeypatch):
+def test_a_dry_run_needs_no_key_and_no_network(misslink, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     short_cases(2)
-    code, out, err = misslink(*COMMAND, "--dry-run")
-    assert code == 0, err
-    assert "The judge would be asked 2 questions" in out
-    code, _, err = misslink(*COMMAND)
-    assert code == 2
-    assert "OPENAI_API_KEY" in err
+    evaluate(**load_example("ferry"), out="saved", cache=None)
+    text = (
+        "The old lighthouse of the harbor was built by three sailors in the stormy winter of 1871,"
+    )
+    text += " and its keeper climbed two hundred narrow stairs each evening to light the oil lamps."
+    Path("corpus.jsonl").write_text(json.dumps({"id": "p", "text": text}), encoding="utf-8")
+    corpus = ("--corpus", "corpus.jsonl", "--embedding", "none")
+    for command in (
+        COMMAND,
+        ("goldset", "generate", *corpus, "-n", 1, "--judge", "openai:m", "--out", "made.jsonl"),
+        ("judge", "audit", "saved", "--judge", "openai:m"),
+        ("rejudge", "saved", "--judge", "openai:m", "--out", "again"),
+        ("replay", "saved", "--app", "app.py:app", "--judge", "openai:m"),
+        ("selftest", "saved", "--judge", "openai:m"),
+    ):
+        code, out, err = misslink(*command, "--dry-run")
+        assert code == 0, err
+        assert "The judge would be asked" in out
+        assert "(price-in and price-out show the cost)" in " ".join(out.split())
+        code, _, err = misslink(*command)
+        assert code == 2
+        assert "set OPENAI_API_KEY" in err
 
 
 def test_a_dry_run_without_a_folder_says_how_its_answers_are_used(misslink, judge_server):

@@ -94,6 +94,14 @@ def test_mistakes_are_one_sentence(misslink):
         assert "Traceback" not in err
 
 
+def test_a_gold_set_of_the_settings_makes_no_app_of_a_run(misslink):
+    good_run(8, out="run")
+    Path("misslink.toml").write_text('goldset = "gold.jsonl"\n', encoding="utf-8")
+    code, out, err = misslink("selftest", "run", "--judge", "heuristic", "--n", 1, "--json")
+    assert code == 0, err
+    assert json.loads(out)["cases"] > 0
+
+
 def test_an_evaluation_by_the_heuristic_judge_plants_a_few(misslink):
     gold, traces = good_traces(9)
     for name, rows in (("gold.jsonl", gold), ("traces.jsonl", traces)):

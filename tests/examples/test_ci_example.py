@@ -34,6 +34,8 @@ def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "gate").mkdir()
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    github = {"SERVER_URL": "https://github.com", "REPOSITORY": "me/rag", "RUN_ID": "7"}
+    given = {f"GITHUB_{name}": value for name, value in github.items()}
     commands = [
         line.strip()
         for step in steps(workflow)
@@ -45,7 +47,7 @@ def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
         done = subprocess.run(
             ["bash", "-ec", command],
             cwd=tmp_path,
-            env={**os.environ, "PATH": path, "RUNNER_TEMP": str(tmp_path)},
+            env={**os.environ, "PATH": path, "RUNNER_TEMP": str(tmp_path), **given},
             capture_output=True,
             text=True,
             check=False,
@@ -53,6 +55,7 @@ def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     written = (tmp_path / "gate" / "comment.md").read_text(encoding="utf-8")
     assert written.startswith(comment_marker(read_criteria(CI / "ship-criteria.yaml").name))
+    assert "https://github.com/me/rag/actions/runs/7" in written
     assert (tmp_path / "gate" / "gate.xml").stat().st_size > 100
 
 

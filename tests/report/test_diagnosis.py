@@ -42,11 +42,11 @@ def _numbers(run, **numbers):
     ("name", "numbers", "state", "why"),
     [
         ("recall", {"recall_in_context": estimate(0.8, 0.7, 0.9), "recall_at_depth": missing("d")},
-         "no verdict", "the interval includes both good and bad values"),
+         "inconclusive", "the interval includes both good and bad values"),
         ("vocabulary", {"median_shared_found": estimate(0.5, 0.4, 0.6), "auroc": missing("empty")},
-         "no verdict", "empty"),
+         "inconclusive", "empty"),
         ("recall", {"recall_in_context": missing("none"), "not_indexed": 0}, "not measured", ""),
-        ("of a later version", {"passages": 3}, "no verdict", "the numbers do not decide it"),
+        ("of a later version", {"passages": 3}, "inconclusive", "the numbers do not decide it"),
         ("of a later version", {"passages": None, "text": "t"}, "not measured", ""),
         ("recall", {}, "not measured", ""),
     ],
@@ -57,7 +57,7 @@ def test_without_a_verdict_it_says_whether_there_are_numbers_and_why_they_do_not
     found = check_verdict(ChecklistItem.read({"name": name, "numbers": numbers}))
     assert found[0] == state
     assert found[1].startswith(why)
-    assert bool(found[1]) == (state == "no verdict")
+    assert bool(found[1]) == (state == "inconclusive")
 
 
 def test_every_number_of_the_checklist_has_words_and_every_check_knows_what_decides_it():

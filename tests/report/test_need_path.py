@@ -84,6 +84,13 @@ def test_a_run_without_needs_has_no_path():
     assert read_need_path(run_of(("retriever", []))) is None
 
 
+def test_answered_questions_alone_say_nothing_of_facts():
+    asked = Need(text="What?", source="question", stated="states")
+    assert read_need_path(run_of((None, [asked]), (None, [asked]))) is None
+    lost = asked.model_copy(update={"stated": None, "lost_at": "rank"})
+    assert read_need_path(run_of((None, [asked]), ("retriever", [lost]))).needed == 2
+
+
 def test_the_example_follows_a_fact_of_the_owner_with_most_failures():
     run = run_of(("generator", [need("answer", by="label")]), ("retriever", [LOST]))
     example = find_example(run, ("retriever",))

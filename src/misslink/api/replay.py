@@ -137,7 +137,9 @@ def forecast_replay(
     )
     generations, subjects = forecast_subjects(saved.run, settings, sample, seed)
     metrics = [judged_metrics.get(name) for name in REPLAY_METRICS]
-    opened = open_run_judge(saved.run, judge, config, cache=Path(cache), concurrency=concurrency)
+    opened = open_run_judge(
+        saved.run, judge, config, cache=Path(cache), concurrency=concurrency, dry_run=True
+    )
 
     async def work() -> JudgingForecast:
         async with opened as session:

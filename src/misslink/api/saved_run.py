@@ -20,7 +20,7 @@ from misslink.io.storage import redact_url
 from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import Judge
-from misslink.judge.session import JudgeSession, open_judge, open_reachable_judge
+from misslink.judge.session import JudgeSession, open_judge, open_needed_judge
 from misslink.registry import exporters
 from misslink.report.cases import page_size
 from misslink.report.page import write_page
@@ -128,6 +128,7 @@ async def open_run_judge(
     *,
     cache: Path | None,
     concurrency: int,
+    dry_run: bool = False,
 ) -> AsyncIterator[JudgeSession]:
     """Open the named judge, else the run's judge at the address that the run used.
 
@@ -141,8 +142,8 @@ async def open_run_judge(
             await _check_judge_address(
                 run, open_judge(spec, cache=None, concurrency=1, terms=config)
             )
-    async with open_reachable_judge(
-        spec, cache=cache, concurrency=concurrency, terms=config
+    async with open_needed_judge(
+        spec, cache=cache, concurrency=concurrency, terms=config, dry_run=dry_run
     ) as session:
         yield session
 

@@ -70,8 +70,9 @@ class TrustRule:
             if text != at_limit or number == limit:
                 break
         side = f"{'at most' if self.at_most else 'at least'} {at_limit}"
+        verb = "are" if self.form == "count" else "is"
         purpose = {"do not use": "use it at all", "caution": "trust it", "trust": "trust it"}[level]
-        return self.says.format(value=text, limit=f"{side} is needed to {purpose}")
+        return self.says.format(value=text, limit=f"{side} {verb} needed to {purpose}")
 
     def _format(self, number: float, more: int = 0) -> str:
         if self.form == "count":

@@ -221,7 +221,7 @@ def _announce_next(start: float) -> None:
 
 
 def _print_progress(text: str) -> None:
-    print(output.strip_control(f"misslink: {text}"), file=sys.stderr, flush=True)
+    output.print_line(f"misslink: {text}", stderr=True)
 
 
 app = typer.Typer(
@@ -324,7 +324,7 @@ def run(
         with CanaryHistory(history):
             pass
     except SqliteLockedError:
-        print("misslink: another program has locked the history; the run begins", file=sys.stderr)
+        _print_progress("another program has locked the history; the run begins")
     with output.interruptible("this run was not saved; the same command starts it again"):
         session = open_judge(
             judge, cache=cache or DEFAULT_CACHE, concurrency=concurrency, terms=terms

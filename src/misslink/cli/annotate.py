@@ -14,7 +14,13 @@ from urllib.parse import urlencode
 import typer
 
 from misslink.cli.options import JSON_OPTION, option
-from misslink.cli.output import check_output_paths, print_json, progress_bars, strip_control
+from misslink.cli.output import (
+    check_output_paths,
+    print_json,
+    print_line,
+    progress_bars,
+    strip_control,
+)
 from misslink.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -105,7 +111,7 @@ def annotate(
             name = {} if annotator is None else {"annotator": annotator}
             address = f"http://127.0.0.1:{port}/?{urlencode({'token': token, **name, **place})}"
             for note in session.notes:
-                print(f"misslink: {strip_control(note)}", file=sys.stderr)
+                print_line(f"misslink: {note}", stderr=True)
             print(
                 f"{len(session.tasks)} {session.unit} to {'settle' if adjudicate else 'label'} at "
                 f"{address}\n"

@@ -16,7 +16,7 @@ from misslink.cli.options import (
     PRICE_OPTIONS,
     option,
 )
-from misslink.cli.output import print_json, print_result, strip_control
+from misslink.cli.output import print_json, print_line, print_result, strip_control
 from misslink.errors import InputError
 from misslink.render.format import format_cost, pluralize
 
@@ -113,7 +113,7 @@ def prune(
     sizes = f"{_megabytes(done['bytes_before'])} before, {_megabytes(done['bytes_after'])} now"
     print(f"Removed {count}, left {left}: {sizes}.")
     if done["note"]:
-        print(f"misslink: {done['note']}", file=sys.stderr)
+        print_line(f"misslink: {done['note']}", stderr=True)
 
 
 @app.command("merge")

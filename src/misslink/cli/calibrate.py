@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -117,7 +116,7 @@ def calibrate(
     if as_json:
         print_json(document)
         for note in notes:
-            print(f"misslink: {note}", file=sys.stderr)
+            print_line(f"misslink: {note}", stderr=True)
     else:
         _print_calibration(document, notes, verbose=verbose)
     if require and _RANK[document["verdict"]] < _RANK[require]:

@@ -79,10 +79,10 @@ def evaluate(
         )
         output.print_json(asdict(forecast)) if as_json else output.print_forecast(forecast)
         if app is not None:  # its traces are beside the run folder
-            print(
+            output.print_line(
                 "misslink: the app's answers are saved; a run with "
                 f" --out {redact_url(options['out'])}  does not call it again",
-                file=sys.stderr,
+                stderr=True,
             )
         return
     run = evaluate_with_progress(options)

@@ -223,7 +223,9 @@ def audit(
             for pair in pair_answers(whole, read_complete_run(against), names=both)
             if pair.case_id in ids
         ]
-    opened = open_run_judge(whole, judge, config, cache=cache, concurrency=concurrency)
+    opened = open_run_judge(
+        whole, judge, config, cache=cache, concurrency=concurrency, dry_run=dry_run
+    )
 
     async def forecast() -> None:
         async with opened as session:
@@ -434,10 +436,10 @@ def _run_with_judge(
     work: _Work, judge: str, config: JudgeConfig, *, cache: Path | None, concurrency: int
 ) -> dict[str, object]:
     """Open a judge, and run `work` with it and a progress bar."""
-    from misslink.judge.session import open_reachable_judge
+    from misslink.judge.session import open_needed_judge
 
     async def run() -> dict[str, object]:
-        opened = open_reachable_judge(judge, cache=cache, concurrency=concurrency, terms=config)
+        opened = open_needed_judge(judge, cache=cache, concurrency=concurrency, terms=config)
         async with opened as session:
             with output.progress_bars() as progress:
                 return await work(session, partial(progress, "judge"))

@@ -371,6 +371,8 @@ def print_forecast(forecast: JudgingForecast) -> None:
     cost = ""
     if forecast.cost is not None:
         cost = f", at a cost of about {format_cost(forecast.cost)}{live}"
+    elif forecast.prompt_tokens:
+        cost = " (price-in and price-out show the cost)"
     print_line(
         f"The judge would be asked {pluralize(forecast.calls, 'question')} (the cache answers "
         f"{forecast.from_cache:,} more): about {forecast.prompt_tokens:,} prompt tokens and "

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from misslink.cli.options import JSON_OPTION, PROMPTS_OPTION, option
-from misslink.cli.output import print_json, print_table
+from misslink.cli.output import print_json, print_line, print_table
 from misslink.errors import InputError
 from misslink.render.table import TextTable
 
@@ -83,7 +82,7 @@ def show(
         return
     prompt = _named(folder, name)
     if prompts is not None and not folder.overrides(name):
-        print(f"misslink: {prompts} has no {name}.jinja; {_ENGLISH}", file=sys.stderr)
+        print_line(f"misslink: {prompts} has no {name}.jinja; {_ENGLISH}", stderr=True)
     messages = render_example(prompt) if rendered else None
     if as_json:
         print_json({**_about(prompt, folder, prompts), "text": prompt.text, "messages": messages})

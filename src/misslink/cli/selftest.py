@@ -60,7 +60,12 @@ def selftest(
     from misslink.judge.config import JudgeConfig
     from misslink.selftests.runner import forecast_selftest, selftest_async
 
-    if goldset is not None:
+    # What the source is decides, because misslink.toml may name a gold set for every command.
+    if ":" in source and as_url(source) is None and not Path(source).exists():
+        if goldset is None:
+            raise InputError(
+                f"{source} is an app; give its gold set with --goldset, or a run folder"
+            )
         if dry_run:
             raise InputError(
                 "--dry-run forecasts the selftest of a saved run; evaluate the app first"
@@ -81,8 +86,6 @@ def selftest(
             }
         )
         source, out = folder, None
-    elif not Path(source).exists() and ".py:" in source:
-        raise InputError(f"{source} is an app; give its gold set with --goldset, or a run folder")
     saved = SavedRun.open(source, anywhere=True)
     if out is None and not dry_run and as_url(source) is not None:
         raise InputError("this run is in remote storage, which is read-only here; add --out DIR")

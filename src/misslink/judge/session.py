@@ -296,12 +296,18 @@ def open_judge(
 
 
 @asynccontextmanager
-async def open_reachable_judge(
-    spec: str | Judge, *, cache: Path | None, concurrency: int, terms: JudgeConfig
+async def open_needed_judge(
+    spec: str | Judge,
+    *,
+    cache: Path | None,
+    concurrency: int,
+    terms: JudgeConfig,
+    dry_run: bool = False,
 ) -> AsyncIterator[JudgeSession]:
     """Open a judge that is needed, check that it can be reached, and close it at the end.
 
     Takes the parameters of `open_judge`, but without `cache` the default one is used, as in commands.
+    In a dry run it is asked nothing, so it need not be reached.
 
     Raises
     ------
@@ -316,7 +322,8 @@ async def open_reachable_judge(
             "--judge none makes no model calls. Use --judge heuristic or --judge openai:MODEL."
         )
     try:
-        await judge.check_reachable()
+        if not dry_run:
+            await judge.check_reachable()
         yield judge
     finally:
         await judge.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from misslink.engines.protocol import Engine
 from misslink.event_loops import run_async
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
-from misslink.judge.config import DEFAULT_CACHE, NO_KEY_NEEDED, JudgeConfig
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.judge_case import judge_case
 from misslink.judge.protocol import Ask, Judge, Reply, unwrap_judge
 from misslink.linking.owners import link_case
@@ -239,12 +238,7 @@ async def forecast_async(**options: Any) -> JudgingForecast:
     The app runs, because the judge's questions depend on its answers. Its traces are saved beside
     ``out``, so that the evaluation itself does not run it again. No key is needed.
     """
-    config = EvaluationConfig(**options)
-    if "openai" in str(config.judge) and not os.environ.get("OPENAI_API_KEY"):
-        settings = config.judge_config or JudgeConfig()
-        settings = replace(settings, api_key=settings.api_key or NO_KEY_NEEDED)
-        config = replace(config, judge_config=settings)
-    async with open_context(config) as opened:
+    async with open_context(EvaluationConfig(**options)) as opened:
         captured = await capture_traces(opened)
         context = replace(opened, k=captured.k)
         asks = await _claim_need_asks(context, captured)

@@ -219,13 +219,13 @@ def read_missing_labels(run: Run) -> MissingLabelsView | None:
 
 
 def check_verdict(item: ChecklistItem) -> tuple[str, str]:
-    """Return whether a question of the checklist has a good answer, and why it has no verdict.
+    """Return whether a question of the checklist has a good answer, and why it is inconclusive.
 
     Returns
     -------
     pair of str
-        'ok', 'not ok', 'no verdict' (the numbers do not decide) or 'not measured' (there are no
-        numbers); the reason of 'no verdict', otherwise "".
+        'ok', 'not ok', 'inconclusive' (the numbers do not decide) or 'not measured' (there are no
+        numbers); the reason of 'inconclusive', otherwise "".
 
     Examples
     --------
@@ -243,11 +243,11 @@ def check_verdict(item: ChecklistItem) -> tuple[str, str]:
     names = _DECISIVE_NUMBERS.get(item.name, ())
     decisive = [estimates[name] for name in names if name in estimates]
     if not decisive:
-        return "no verdict", "the numbers do not decide it"
+        return "inconclusive", "the numbers do not decide it"
     unmeasured = next((estimate for estimate in decisive if estimate.value is None), None)
     if unmeasured is not None:
-        return "no verdict", unmeasured.reason or "what decides it was not measured"
-    return "no verdict", "the interval includes both good and bad values"
+        return "inconclusive", unmeasured.reason or "what decides it was not measured"
+    return "inconclusive", "the interval includes both good and bad values"
 
 
 def _format_check_number(name: str, value: Estimate | bool | float | str | None) -> str:

@@ -70,10 +70,14 @@ class NeedPath:
 
 
 def read_need_path(run: Run) -> NeedPath | None:
-    """Count the needs of a run by the stage that lost them; None without any."""
-    lost = Counter(need.lost_at or ARRIVED for link in run.links for need in link.needs)
-    if not (needed := lost.total()):
+    """Count the needs of a run by the stage that lost them; None where no fact is known.
+
+    A question that is answered without a reference or a label says nothing of facts.
+    """
+    needs = [need for link in run.links for need in link.needs]
+    if all(need.source == "question" and not need.lost_at for need in needs):
         return None
+    lost, needed = Counter(need.lost_at or ARRIVED for need in needs), len(needs)
     numbers = number_cases(run.cases)
     questions = {case.id: case.question for case in run.cases}
     holders: dict[str, list[str]] = {}

@@ -440,7 +440,6 @@ def test_an_unreachable_server_is_found_before_the_app_is_run(judge_server):
         ("systemone:", "needs an endpoint and a model"),
         ("systemone:localhost#m", "is not an address"),
         ("openai-decisions", "needs a model"),
-        ("openai-decisions:m", "has no key"),
         ("langchain-decisions:upstage", "needs a provider and a model"),
         ("systemone:localhost:1/x#m", "the URL of --judge systemone:URL#MODEL is not an address"),
         ("langchain-decisions:openai:m", "use --judge openai-decisions:m"),
@@ -449,6 +448,12 @@ def test_an_unreachable_server_is_found_before_the_app_is_run(judge_server):
 def test_a_spec_that_lacks_something_is_refused(spec, said):
     with pytest.raises(InputError, match=said):
         create_judge(spec, JudgeConfig())
+
+
+def test_a_decision_model_of_openai_needs_a_key_once_it_is_asked():
+    info = judge_info(create_judge("openai-decisions:m", JudgeConfig()))
+    with pytest.raises(InputError, match="has no key"):
+        asyncio.run(info.check_reachable())
 
 
 def test_langchain_says_which_version_it_needs():

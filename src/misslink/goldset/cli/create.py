@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from dataclasses import asdict
@@ -148,10 +147,10 @@ def generate_command(
                 or "Raise attempts in --config, add passages, or use a stronger judge."
             )
         )
-        print(
+        print_line(
             f"misslink: {document['written']} of {document['wanted']} questions are written, "
             f"missing: {missing}; {reason}",
-            file=sys.stderr,
+            stderr=True,
         )
 
 

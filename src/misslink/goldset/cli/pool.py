@@ -155,9 +155,9 @@ async def _prelabel(
 ) -> dict[str, Any]:
     from misslink.goldset.pooling.grades import prelabel_pool, write_prelabels
     from misslink.judge.prompts import Prompts
-    from misslink.judge.session import open_reachable_judge
+    from misslink.judge.session import open_needed_judge
 
-    session = open_reachable_judge(spec, cache=cache, concurrency=concurrency, terms=config)
+    session = open_needed_judge(spec, cache=cache, concurrency=concurrency, terms=config)
     async with session as judge:
         with output.progress_bars() as progress:
             grades = await prelabel_pool(

@@ -243,6 +243,14 @@ class ServerAddress:
         """Whether no key was given."""
         return self.key == NO_KEY_NEEDED
 
+    def require_key(self, judge: str) -> None:
+        """Raise InputError where the server is OpenAI's own and no key was given."""
+        if self.keyless and urlsplit(self.base_url).hostname == urlsplit(_OPENAI_URL).hostname:
+            raise InputError(
+                f"the judge {judge} has no key: set {self.key_name}, or for a server of your own "
+                "set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
+            )
+
     @property
     def is_azure(self) -> bool:
         """Whether it is one of Azure's classic addresses, which take the key in another header."""
@@ -265,33 +273,26 @@ def split_address(url: str) -> tuple[str, dict[str, str]]:
     return base, dict(parse_qsl(query, keep_blank_values=True))
 
 
-def resolve_address(judge: str, base_url: str | None, api_key: str | None) -> ServerAddress:
+def resolve_address(base_url: str | None, api_key: str | None) -> ServerAddress:
     """Return where the judge is, from what is given or else from the environment.
 
     Parameters
     ----------
-    judge : str
-        Its name, for messages.
     base_url : str or None
         ``OPENAI_BASE_URL`` by default, else OpenAI's own.
     api_key : str or None
-        ``OPENAI_API_KEY`` by default. Only OpenAI's own server insists on one.
+        ``OPENAI_API_KEY`` by default. Only OpenAI's own server insists on one, once it is asked.
 
     Raises
     ------
     InputError
-        It is no address, or the key is missing or cannot be one.
+        It is no address, or the key cannot be one.
     """
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL).strip()
     key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
     base, query = split_address(url)
     displayed = public_url(base)
     check_network_settings()
-    if not key and urlsplit(url).hostname == "api.openai.com":
-        raise InputError(
-            f"the judge {judge} has no key: set OPENAI_API_KEY, or for a server of your own "
-            "set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
-        )
     _check_key(key, "OPENAI_API_KEY")
     return ServerAddress(base, displayed, key or NO_KEY_NEEDED, query)
 
@@ -579,6 +580,7 @@ class ServerConnection:
             import openai
 
             address = self._address
+            address.require_key(self.judge)
             self._opened = openai.AsyncOpenAI(
                 api_key=address.key,
                 base_url=address.base_url,

@@ -302,7 +302,7 @@ def open_openai_decisions(
     if not hasattr(openai.AsyncOpenAI, "decisions"):
         raise InputError("openai-decisions needs a newer client: run  pip install -U openai")
     name = f"openai-decisions:{model}"
-    address = resolve_address(name, base_url, api_key)
+    address = resolve_address(base_url, api_key)
     server = address.display_url.partition("://")[2]
     identity = {"judge": "openai-decisions", "model": model, "base_url": server}
     return DecisionJudge(

@@ -107,7 +107,7 @@ def open_openai_compatible(
     if not model:
         name = interface.name
         raise InputError(f"the judge '{name}' needs a model: --judge {name}:MODEL")
-    address = connection.resolve_address(f"{interface.name}:{model}", base_url, api_key)
+    address = connection.resolve_address(base_url, api_key)
     return OpenAIJudge(model, address, settings, interface, context_length)
 
 

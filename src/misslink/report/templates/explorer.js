@@ -260,10 +260,6 @@ const explore = () => {
       el("ol", {}, matches.slice(0, PRINTED).map(line)),
       ...(left > 0 ? [el("p", { class: "small" }, `${plural(left, "more case")} left out on paper.`)] : []),
       ...(open ? [] : failedFirst().filter((row) => bodies.has(row.number)).map((row) => paperCase(row, bodies.get(row.number)))));
-    for (const one of document.querySelectorAll(".judge-line details:not([open])")) {
-      one.open = true;
-      addEventListener("afterprint", () => { one.open = false; }, { once: true });
-    }
   };
   addEventListener("beforeprint", toPaper);
   addEventListener("afterprint", () => at("printed").replaceChildren());
