@@ -506,6 +506,24 @@ class Estimate(FrozenModel):
         sentence = late_function("describe_reason", str)(reason)
         return cls(**missing, reason=sentence, reason_code=reason)
 
+    @classmethod
+    def partial(
+        cls,
+        value: float,
+        low: float | None,
+        high: float | None,
+        reason: Reason,
+        *,
+        n: int,
+        method: str,
+    ) -> Estimate:
+        """An estimate whose interval may lack an end; `reason` is used only where one is missing."""
+        ends: dict[str, Any] = {"value": value, "low": low, "high": high, "n": n, "method": method}
+        if low is not None and high is not None:
+            return cls(**ends)
+        sentence = late_function("describe_reason", str)(reason)
+        return cls(**ends, reason=sentence, reason_code=reason)
+
 
 _NO_PARTS: Mapping[str, float | None] = {}
 _same_prompt = lru_cache(maxsize=64)(lambda prompt: prompt)  # one object for all equal ones

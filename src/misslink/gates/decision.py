@@ -36,6 +36,7 @@ from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES
 from misslink.render.format import (
+    as_sentence,
     format_estimate,
     metric_candidates,
     metric_cutoff,
@@ -390,7 +391,7 @@ def _require_correction(
         why = judge_mismatch(run, run, metric, calibrations_of(run)[metric])
         if why is None:
             return
-        problem = f"{why}; {_CALIBRATE_HINT}"
+        problem = f"{describe_reason(why)}; {_CALIBRATE_HINT}"
     elif share in calibrated:
         problem = (
             f"{value.name} is a mean and is not corrected; write  metric: {share}  for the share "
@@ -424,7 +425,7 @@ def _corrected_change(
         if needed:
             raise diff.criteria.error(
                 gate,
-                f"the calibration does not correct the baseline: {why}; judge the baseline again, "
+                f"the calibration does not correct the baseline: {describe_reason(why)}; judge the baseline again, "
                 "or remove estimate: corrected",
             )
         return None, None
@@ -438,7 +439,7 @@ def _corrected_change(
     both = compare(change.level if change else 0.95)
     after, share, loss = both.a, both.b, both.difference
     if change is None or loss.value is None or after.value is None or share.value is None:
-        reason = loss.reason or share.reason or after.reason or "it is not measured"
+        reason = loss.reason or share.reason or after.reason or ""
         return replace(earlier, estimate=Estimate.missing(reason, n=share.n)), None
     corrected = replace(
         change,
@@ -583,8 +584,7 @@ def _decide_new_failures(
         certain = len(new) - len(unsettled) + len(unknown)
         if certain <= spec.at_most < certain + len(unsettled):
             return replace(outcome, reasons=(reason,))
-        sentence = describe_reason(reason)
-        note = f"{sentence[:1].upper()}{sentence[1:]}."
+        note = as_sentence(describe_reason(reason))
         outcome = replace(outcome, notes=(*outcome.notes, note))
     if not known:
         reason = Reason(code="outcomes_unknown", axis=axis)
