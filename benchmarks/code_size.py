@@ -45,7 +45,7 @@ BUDGETS = {
     "metrics": 840,
     "pipeline": 1837,
     "render": 1967,
-    "report": 5576,
+    "report": 5567,
     "retrieval": 2011,
     "selftests": 1110,
     "stats": 2772,
