@@ -17,7 +17,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs over 2% or 40 lines more raises the number in the same commit, whose message says why.
 SLACK = 0.02, 40  # share or lines, whichever is more, so that a small change needs no new number
 BUDGETS = {
-    "": 2823,
+    "": 2826,
     "annotation": 1136,
     "api": 710,
     "calibration": 2031,
@@ -44,11 +44,11 @@ BUDGETS = {
     "matching": 2746,
     "metrics": 840,
     "pipeline": 1837,
-    "render": 1967,
+    "render": 2017,
     "report": 5567,
     "retrieval": 2011,
     "selftests": 1110,
-    "stats": 2772,
+    "stats": 2765,
     "text": 833,
 }
 

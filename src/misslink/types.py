@@ -506,6 +506,11 @@ class Estimate(FrozenModel):
         sentence = late_function("describe_reason", str)(reason)
         return cls(**missing, reason=sentence, reason_code=reason)
 
+    @property
+    def why(self) -> str | Reason:
+        """Why it has no value or an open end, as another estimate takes it over."""
+        return self.reason_code or self.reason or ""
+
     @classmethod
     def partial(
         cls,

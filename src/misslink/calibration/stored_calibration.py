@@ -211,7 +211,7 @@ def _share_estimate(
 ) -> tuple[Estimate, str]:
     """The corrected share, and how; `whole`: the document's own numbers are about these cases."""
     if raw.value is None:
-        return Estimate.missing(raw.reason_code or raw.reason or "", n=raw.n), ROGAN_GLADEN
+        return Estimate.missing(raw.why, n=raw.n), ROGAN_GLADEN
     corrected = document.corrected
     methods = (
         (corrected.prediction_powered, PREDICTION_POWERED),

@@ -272,7 +272,7 @@ def _metric_comparison(
         missing = next((v.estimate for _, v in (a, b) if v.estimate.value is None), None)
         reason: Reason | str = Reason(code="no_common_value")
         if missing is not None:
-            reason = missing.reason_code or missing.reason or ""
+            reason = missing.why
         difference = Estimate.missing(reason).model_dump()
     return {
         "level": level,

@@ -19,6 +19,7 @@ from misslink.render.format import (
 )
 from misslink.render.miss_sentences import MISS_SENTENCES
 from misslink.render.retrieval_sentences import CHECKLIST_SENTENCES
+from misslink.render.statistics_sentences import STATISTICS_SENTENCES
 from misslink.types import Estimate, Reason
 
 
@@ -364,6 +365,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     **CHECKLIST_SENTENCES,
     **COMPARISON_SENTENCES,
     **MISS_SENTENCES,
+    **STATISTICS_SENTENCES,
     # an estimate
     "no_cases": "there are no cases",
     "no_such_cases": "{metric} has no cases",
