@@ -326,7 +326,7 @@ class JudgeEpoch(Document):
     prompts: dict[str, str]
     rules: str
 
-    def is_that_of(self, other: JudgeEpoch) -> bool:
+    def is_comparable(self, other: JudgeEpoch) -> bool:
         """Whether verdicts of both can be compared; cases may need other prompts of one judge."""
         prompts = self.prompts.keys() & other.prompts.keys()
         return (self.model, self.rules) == (other.model, other.rules) and all(
@@ -490,7 +490,7 @@ class WhatIfOption(Document):
 
 
 class CheckedStratum(Document):
-    """Cases of which some were run again, and how many of those failed; None: none was."""
+    """How many cases were run again, and how many of those failed; None: none was."""
 
     cases: int
     checked: int | None

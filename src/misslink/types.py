@@ -587,7 +587,7 @@ class Run(FrozenModel):
         """The verdicts of one metric."""
         places = [place for place, score in enumerate(self.scores) if score.metric == metric]
         if isinstance(self.verdicts, Part):
-            return self.verdicts.at(places)
+            return self.verdicts.select(places)
         return [self.verdicts[place] for place in places]
 
     @property

@@ -127,7 +127,7 @@ def _documents_by_metric(stored: Any) -> dict[str, Mapping[str, Any]]:
     return documents
 
 
-def own_calibrations(run: Run) -> frozenset[str]:
+def current_calibrations(run: Run) -> frozenset[str]:
     """Return the metrics whose stored calibration is of this run's own verdicts."""
     return frozenset(
         metric

@@ -111,12 +111,12 @@ def rejudge(
             change = format_difference(name, Estimate.model_validate(estimate))
             output.print_line(f"  {name} {change.brief}, n = {estimate['n']:,}")
     if separation := about.get("separation"):
-        for line in _tell_apart(separation):
+        for line in _describe_separation(separation):
             output.print_line(line)
     output.print_line(f"By case:  misslink compare {redact_url(run)} {redact_url(out)}")
 
 
-def _tell_apart(separation: dict[str, Any]) -> Iterator[str]:
+def _describe_separation(separation: dict[str, Any]) -> Iterator[str]:
     """Say how much of the change the judge made, and how much the app."""
     from misslink.render.format import format_difference
     from misslink.types import Estimate

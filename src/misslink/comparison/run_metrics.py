@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
+from misslink.calibration.stored_calibration import corrected_shares, current_calibrations
 from misslink.document_model import Document
 from misslink.documents import METRIC_LEVELS, calibration_of, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError, did_you_mean
@@ -272,7 +272,7 @@ def link_summary(run: Run) -> dict[str, Any]:
     if whole and run.summary.keys() >= _ASSOCIATIONS:
         return {name: run.summary[name] for name in _ASSOCIATIONS}
     seed = manifest_of(run).seed or 0
-    blocks = summarize_association(run, own=own_calibrations(run), seed=seed)
+    blocks = summarize_association(run, own=current_calibrations(run), seed=seed)
     return {name: block.document() for name, block in blocks.items()}
 
 

@@ -288,7 +288,7 @@ def _diff_against_summary(run: Run, criteria: ShipCriteria, baseline: GateBaseli
     same_judge = before.get("judge") == now.get("judge")
     epochs = [x.get("judge_epoch") for x in (before, now)]
     now_by, before_by = (JudgeEpoch.read(epoch or {}) for epoch in epochs)
-    if same_judge and None not in epochs and not now_by.is_that_of(before_by):
+    if same_judge and None not in epochs and not now_by.is_comparable(before_by):
         same_judge = False
         settings.append("The baseline was judged with another model, prompt or rules.")
     alike = {name: _same_hash(before, now, name) for name in ("questions", "labels")}

@@ -14,8 +14,8 @@ from misslink.calibration.stored_calibration import (
     ROGAN_GLADEN,
     CorrectedRate,
     corrected_shares,
+    current_calibrations,
     label_count,
-    own_calibrations,
     read_estimate,
 )
 from misslink.comparison import missing_values, run_metrics
@@ -488,7 +488,7 @@ def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
     metric = _LINK_METRICS[namespace]
     if estimate is None or raw is None or metric not in calibrations_of(run):
         return None
-    own = metric in own_calibrations(run)
+    own = metric in current_calibrations(run)
     method = PREDICTION_POWERED if own else ROGAN_GLADEN
     labels = label_count(calibrations_of(run)[metric])
     whose = "this run's verdicts" if own else "another run"

@@ -99,7 +99,7 @@ class Rubric(JudgedMetric):
 
     @property
     def criterion(self) -> Criterion:
-        """What the judge is asked."""
+        """The question to the judge."""
         return Criterion(self.name, self.question)
 
     def read(self, subject: Subject, reply: Reply) -> Finding:  # noqa: ARG002 (the protocol's)

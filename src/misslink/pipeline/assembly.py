@@ -13,8 +13,8 @@ from typing import Any
 from misslink.calibration.labelled_failures import correct_failed
 from misslink.calibration.stored_calibration import (
     corrected_shares,
+    current_calibrations,
     merge_calibration,
-    own_calibrations,
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
@@ -99,7 +99,7 @@ def assemble_run(
 
 
 def _rejudged(context: EvaluationContext, captured: CaptureResult, run: Run) -> Rejudged | None:
-    """What judging again has changed; None: the app was asked."""
+    """What judging again has changed; None: the app ran."""
     before, against, seed = captured.saved, captured.against, context.config.seed
     if before is None:
         return None
@@ -180,7 +180,7 @@ def _summarize(
     association = summarize_association(
         run,
         links,
-        own=own_calibrations(run),
+        own=current_calibrations(run),
         seed=seed,
     )
     given = find_given(cases, corpus=bool(diagnosis.corpus))

@@ -133,7 +133,7 @@ async def _separate_from(later: Run | str | Path, given: Mapping[str, Any]) -> R
         against = Against(other, 1 - _ALPHA / looks)
         run = await run_pipeline(EvaluationConfig(**options), saved, against)
         now, then = manifest_of(run).judge_epoch, manifest_of(other).judge_epoch
-        if now is None or then is None or not now.is_that_of(then):
+        if now is None or then is None or not now.is_comparable(then):
             raise InputError(
                 f"{given['judge']} did not judge the run it is set against, or its prompts or "
                 f"rules differ; judge that run again first",
@@ -159,7 +159,7 @@ def _rest_of_limits(config: JudgeConfig, usage: JudgeUsage) -> tuple[JudgeConfig
 
 
 def _shared_part(run: Run | str | Path, later: Run | str | Path) -> tuple[Run, Run]:
-    """Both runs, the first one with the cases of which the later one asks the same question."""
+    """Both runs, the first one with the cases that ask the same question in the later one."""
     before, other = (
         each if isinstance(each, Run) else read_complete_run(each, anywhere=True)
         for each in (run, later)

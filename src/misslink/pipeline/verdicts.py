@@ -139,7 +139,7 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
     Judges are calibrated before the cases are linked, and the exposure is known after.
     """
     document: dict[str, Any] | None = None
-    own, exposures = stored_calibration.own_calibrations(run), case_exposures(links)[1]
+    own, exposures = stored_calibration.current_calibrations(run), case_exposures(links)[1]
     for metric, stored in calibrations_of(run).items():
         plain = dict(stored_calibration.stored_calibrations(run)[metric])
         if metric in own and stored.threshold is not None:

@@ -138,7 +138,7 @@ class NextStep:
 
     @property
     def reach(self) -> str:
-        """How many failed cases it helps, as far as the run tells; empty for other advice."""
+        """How many failed cases it helps, where the run shows it; empty for other advice."""
         return f"{self.why.partition('. ')[0].rstrip('.')}." if self.basis else ""
 
 

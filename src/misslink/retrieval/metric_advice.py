@@ -18,7 +18,7 @@ def describe_ndcg_use(
     recall: Mapping[str, float | None] | None = None,
     passed: Mapping[str, bool] | None = None,
 ) -> str:
-    """Say why ndcg@10 tells more than recall@5 of these cases; "" where it does not.
+    """Say why ndcg@10 shows more than recall@5 on these cases; "" where it does not.
 
     Parameters
     ----------

@@ -166,7 +166,7 @@ class CupedResult:
     known : int
         Units with a covariate.
     missing : int
-        Units without; they keep a level of their own.
+        Units without; their mean is estimated separately.
     """
 
     control: Floats

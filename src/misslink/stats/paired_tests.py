@@ -437,7 +437,7 @@ def cohens_dz(differences: Sequence[float]) -> Estimate:
     Returns
     -------
     Estimate
-        Without an interval: that of the difference itself tells how sure it is.
+        Without an interval: that of the difference itself shows how certain it is.
 
     References
     ----------
