@@ -334,6 +334,16 @@ class JudgeEpoch(Document):
         )
 
 
+class FirstStep(Document):
+    """The fix that the run's own evidence puts first, and how many failed cases it helps."""
+
+    fix: str
+    action: str
+    owner: str
+    cases: int
+    basis: str
+
+
 class Summary(Document):
     """``summary.json``."""
 
@@ -353,7 +363,7 @@ class Summary(Document):
     link: RiskAssociation
     link_correctness: RiskAssociation
     diagnosis: Diagnosis
-    first_step: dict[str, JsonValue] | None  # fix, owner, cases, basis, k
+    first_step: FirstStep | None
     lower_is_better: tuple[str, ...]
     coverage: dict[str, Coverage]
     repeats: Repeatability
