@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
@@ -98,6 +98,22 @@ def test_each_reason_code_has_its_sentence():
     assert codes - {"few"} <= set(SENTENCES)  # few: an example
 
 
+def test_a_reason_code_has_one_sentence():
+    """A code in two tables would have the sentence of the later one."""
+    codes = [
+        key.value
+        for path, tree in trees().items()
+        if path.parts[0] == "render"
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict)
+        if ast.unparse(getattr(node, "target", None) or node.targets[0]).endswith("SENTENCES")
+        for key in node.value.keys
+        if key is not None
+    ]
+    assert len(codes) > 250
+    assert [code for code, count in Counter(codes).items() if count > 1] == []
+
+
 def test_other_packages_import_from_the_face_of_matching():
     deep = {
         f"{path} {node.module}"
@@ -140,7 +156,7 @@ SENTENCES_LEFT = {
     "gates": 65,
     "linking": 81,
     "metrics": 40,
-    "retrieval": 16,
+    "retrieval": 9,
     "stats": 12,
 }
 _WORD = re.compile(r"(?<![\w{])[A-Za-z][a-z]*(?![\w}])")

@@ -43,8 +43,9 @@ from misslink.render.format import (
     pluralize,
 )
 from misslink.render.reasons import describe_reason
+from misslink.render.retrieval_sentences import describe_ndcg_use
 from misslink.retrieval import score_cases
-from misslink.retrieval.metric_advice import describe_ndcg_use
+from misslink.retrieval.metric_advice import ndcg_reasons
 from misslink.types import Estimate, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
@@ -208,7 +209,7 @@ def _ndcg_notes(run: Run, outcomes: Sequence[GateOutcome]) -> Iterator[str]:
     if bases and "ndcg" not in bases:
         recall = score_cases(run.cases, run.traces, ["recall@5"])["recall@5"]
         passed = {link.case_id: not link.failed for link in run.links if link.failed is not None}
-        if advice := describe_ndcg_use(run.cases, recall, passed):
+        if advice := describe_ndcg_use(ndcg_reasons(run.cases, recall, passed)):
             yield advice
 
 

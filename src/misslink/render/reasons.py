@@ -18,7 +18,7 @@ from misslink.render.format import (
     pluralize,
 )
 from misslink.render.miss_sentences import MISS_SENTENCES
-from misslink.render.retrieval_sentences import CHECKLIST_SENTENCES
+from misslink.render.retrieval_sentences import RETRIEVAL_SENTENCES
 from misslink.render.statistics_sentences import STATISTICS_SENTENCES
 from misslink.types import Estimate, Reason
 
@@ -362,7 +362,7 @@ def _strata_disagree(p: float) -> str:
 
 SENTENCES: dict[str, str | Callable[..., str]] = {
     **CALIBRATION_SENTENCES,
-    **CHECKLIST_SENTENCES,
+    **RETRIEVAL_SENTENCES,
     **COMPARISON_SENTENCES,
     **MISS_SENTENCES,
     **STATISTICS_SENTENCES,

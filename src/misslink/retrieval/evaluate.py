@@ -190,7 +190,7 @@ class RankScores:
 
     def _estimate(self, values: FloatArray, measured: BoolArray) -> Estimate:
         if not measured.any():
-            return Estimate.missing("no query has a value")
+            return Estimate.missing(Reason(code="no_query_value"))
         return mean(values[measured].tolist(), seed=self.seed)
 
     def _index(self, name: str) -> int:
