@@ -14,7 +14,7 @@ from misslink.types import Estimate, Share
 class JudgeUsage(Document):
     """Judge calls, tokens and cost; None where the judge reported nothing.
 
-    The ``generations`` are the app's answers of a replay, of which some were ``generations_kept``.
+    The ``generations`` are the app's answers of a replay; ``generations_kept`` were reused.
     """
 
     calls: int

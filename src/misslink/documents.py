@@ -326,12 +326,22 @@ class JudgeEpoch(Document):
     prompts: dict[str, str]
     rules: str
 
-    def is_that_of(self, other: JudgeEpoch) -> bool:
+    def is_comparable(self, other: JudgeEpoch) -> bool:
         """Whether verdicts of both can be compared; cases may need other prompts of one judge."""
         prompts = self.prompts.keys() & other.prompts.keys()
         return (self.model, self.rules) == (other.model, other.rules) and all(
             self.prompts[name] == other.prompts[name] for name in prompts
         )
+
+
+class FirstStep(Document):
+    """The fix that the run's own evidence puts first, and how many failed cases it helps."""
+
+    fix: str
+    action: str
+    owner: str
+    cases: int
+    basis: str
 
 
 class Summary(Document):
@@ -353,7 +363,7 @@ class Summary(Document):
     link: RiskAssociation
     link_correctness: RiskAssociation
     diagnosis: Diagnosis
-    first_step: dict[str, JsonValue] | None  # fix, owner, cases, basis, k
+    first_step: FirstStep | None
     lower_is_better: tuple[str, ...]
     coverage: dict[str, Coverage]
     repeats: Repeatability
@@ -490,7 +500,7 @@ class WhatIfOption(Document):
 
 
 class CheckedStratum(Document):
-    """Cases of which some were run again, and how many of those failed; None: none was."""
+    """How many cases were run again, and how many of those failed; None: none was."""
 
     cases: int
     checked: int | None

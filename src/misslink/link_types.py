@@ -32,7 +32,7 @@ class CompetingPassage(FrozenModel):
     """A passage ranked above a missed one.
 
     ``score`` is the retriever's own; ``cosine`` that of the question and the passage;
-    ``duplicate_of`` the passage above it of which it is a near-duplicate.
+    ``duplicate_of`` is the higher passage that it nearly duplicates.
     """
 
     passage_id: str

@@ -134,7 +134,7 @@ class Part(Sequence[Model]):
         whole = isinstance(self._places, range) and len(self._places) == len(values)
         return values if whole else [values[place] for place in self._places]
 
-    def at(self, indexes: Iterable[int]) -> Part[Model]:
+    def select(self, indexes: Iterable[int]) -> Part[Model]:
         """Only the items at these indexes."""
         return Part(self._store, array("q", map(self._places.__getitem__, indexes)))
 
@@ -359,7 +359,7 @@ def places_by_case(items: Sequence[Item]) -> dict[str, list[int]]:
 def items_of(items: Sequence[Item], places: Iterable[int]) -> Sequence[Item]:
     """Only the items at these places."""
     if isinstance(items, Part):
-        return items.at(places)
+        return items.select(places)
     return [items[place] for place in places]
 
 
@@ -373,5 +373,5 @@ def last_of_each(items: Sequence[Item]) -> Sequence[Item]:
 def select_items(items: Sequence[Item], ids: Container[str]) -> Sequence[Item]:
     """Only the items of these cases."""
     if isinstance(items, Part):
-        return items.at(place for place, name in enumerate(items.case_ids) if name in ids)
+        return items.select(place for place, name in enumerate(items.case_ids) if name in ids)
     return tuple(item for item in items if case_id(item) in ids)

@@ -37,7 +37,7 @@ class ScriptedJudge:
     Attributes
     ----------
     asked : list of Ask
-        What it was asked, in order.
+        The questions it received, in order.
 
     Examples
     --------

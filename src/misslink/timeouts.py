@@ -209,7 +209,7 @@ def use_daemon_pool(threads: DaemonPool) -> None:
 
 
 class _RoutingExecutor(ThreadPoolExecutor):
-    """A loop's executor that tells by their context whose calls are to be kept apart."""
+    """A loop's executor that separates calls by their context."""
 
     def __init__(self, default: Executor | None) -> None:
         super().__init__(thread_name_prefix="asyncio")

@@ -509,6 +509,29 @@ class Estimate(FrozenModel):
         sentence = late_function("describe_reason", str)(reason)
         return cls(**missing, reason=sentence, reason_code=reason)
 
+    @property
+    def why(self) -> str | Reason:
+        """Why it has no value or an open end, as another estimate takes it over."""
+        return self.reason_code or self.reason or ""
+
+    @classmethod
+    def partial(
+        cls,
+        value: float,
+        low: float | None,
+        high: float | None,
+        reason: Reason,
+        *,
+        n: int,
+        method: str,
+    ) -> Estimate:
+        """An estimate whose interval may lack an end; `reason` is used only where one is missing."""
+        ends: dict[str, Any] = {"value": value, "low": low, "high": high, "n": n, "method": method}
+        if low is not None and high is not None:
+            return cls(**ends)
+        sentence = late_function("describe_reason", str)(reason)
+        return cls(**ends, reason=sentence, reason_code=reason)
+
 
 _NO_PARTS: Mapping[str, float | None] = {}
 _same_prompt = lru_cache(maxsize=64)(lambda prompt: prompt)  # one object for all equal ones
@@ -567,7 +590,7 @@ class Run(FrozenModel):
         """The verdicts of one metric."""
         places = [place for place, score in enumerate(self.scores) if score.metric == metric]
         if isinstance(self.verdicts, Part):
-            return self.verdicts.at(places)
+            return self.verdicts.select(places)
         return [self.verdicts[place] for place in places]
 
     @property

@@ -7,7 +7,7 @@ from misslink.retrieval import Hits
 
 def metric_values(metric, hits):
     """The value of each case, None where it has none."""
-    return hits.best(metric.of(hits), without_relevant=metric.without_relevant)
+    return hits.best(metric.score(hits), without_relevant=metric.without_relevant)
 
 
 def hits_of_qrels(qrels, run, level=1):

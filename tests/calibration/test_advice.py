@@ -16,6 +16,7 @@ from misslink.calibration.advice import (
 )
 from misslink.calibration_document import Audit
 from misslink.errors import InputError
+from misslink.types import Reason
 
 SOUND = {
     "labels": 200, "rarer_label": 60, "kappa_low": 0.8, "balanced_accuracy_low": 0.85,
@@ -193,10 +194,22 @@ def test_where_padding_may_lower_only_what_turns_good_is_weighed(verdicts):
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"judge": "openai:other"}, "it is of openai:other, the verdicts are of openai:m"),
-        ({"prompts": {"examination": "cd" * 32}}, "the prompt 'examination' was different"),
-        ({"judge_identity": {"judge_identity.model": "n"}}, "model of the judge was different"),
-        ({"metrics": {"correctness": {}}}, "it does not cover faithfulness"),
+        (
+            {"judge": "openai:other"},
+            Reason(code="audit_of_other_judge", audited="openai:other", judge="openai:m"),
+        ),
+        (
+            {"prompts": {"examination": "cd" * 32}},
+            Reason(code="audit_of_other_prompt", name="examination"),
+        ),
+        (
+            {"judge_identity": {"judge_identity.model": "n"}},
+            Reason(code="audit_of_other_setting", setting="model"),
+        ),
+        (
+            {"metrics": {"correctness": {}}},
+            Reason(code="audit_of_other_metric", metric="faithfulness"),
+        ),
     ],
 )
 def test_an_audit_of_something_else_is_not_used_and_says_why(verdicts, more, reason):
@@ -207,7 +220,8 @@ def test_an_audit_of_something_else_is_not_used_and_says_why(verdicts, more, rea
 
 
 def test_verdicts_of_no_certain_judge_have_no_audit(verdicts):
-    assert "an unknown judge" in matching_audit(audit(), replace(verdicts, judge=None))[1]
+    _, why = matching_audit(audit(), replace(verdicts, judge=None))
+    assert (why.code, why.judge) == ("audit_of_other_judge", None)
 
 
 def test_a_judge_that_was_not_audited_is_not_worse_for_it(verdicts):

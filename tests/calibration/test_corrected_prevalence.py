@@ -29,7 +29,7 @@ from misslink.stats.prevalence import (
     prediction_powered,
     remove_label_error,
 )
-from misslink.types import Estimate, PromptRef
+from misslink.types import Estimate, PromptRef, Reason
 
 correct_prevalence = as_fields(correct_prevalence)
 labels_needed = as_fields(labels_needed)
@@ -333,18 +333,19 @@ def test_cases_without_a_verdict_in_one_run_are_in_neither_share():
 
 def test_both_must_keep_a_calibration_and_who_does_not_is_told():
     a, b = judged_run(JUDGE), judged_run(JUDGE)
-    assert compare_corrected_shares(a, b) == ({}, None)
+    assert compare_corrected_shares(a, b) == ({}, ())
     found, why = compare_corrected_shares(keeping(a, run_calibration(a, PEOPLE)), b)
-    assert found == {}
-    assert why.startswith("B has no calibration; evaluate it with  --calibration A/")
+    assert (found, why) == ({}, (Reason(code="one_run_uncalibrated", without="B", other="A"),))
 
 
 def test_where_the_judges_differ_nobody_is_told_to_use_the_ones_calibration_for_the_other():
     a, b = judged_run(JUDGE), judged_run(JUDGE, judge="openai:n")
     found, why = compare_corrected_shares(keeping(a, run_calibration(a, PEOPLE)), b)
-    assert (found, why) == ({}, "one run was judged by openai:m, the other by openai:n")
+    judges = {"first": "openai:m", "second": "openai:n"}
+    assert (found, why) == ({}, (Reason(code="runs_of_other_judges", **judges),))
+    judges = {"first": "openai:n", "second": "openai:m"}
     assert compare_corrected_shares(b, keeping(a, run_calibration(a, PEOPLE)))[1] == (
-        "one run was judged by openai:n, the other by openai:m"
+        Reason(code="runs_of_other_judges", **judges),
     )
 
 
@@ -352,34 +353,37 @@ def test_the_calibration_with_more_labels_corrects_both():
     a, b = judged_run(JUDGE), judged_run("1" * 75 + "0" * 25)
     many, few = run_calibration(a, PEOPLE), run_calibration(b, "1" * 30 + "-" * 45 + "0" * 5)
     found, why = compare_corrected_shares(keeping(a, many), keeping(b, few))
-    assert why is None
+    assert why == ()
     assert found["fully_faithful"].labels == 65
     assert found["fully_faithful"] == corrected_share_difference(a, b, "faithfulness", parsed(many))
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "code"),
     [
-        ({"judge": "openai:n"}, "judged by openai:m, the other by openai:n"),
+        ({"judge": "openai:n"}, "runs_of_other_judges"),
         (
             {"prompt": PromptRef(name=PROMPT.name, version=2, sha256="cd" * 32)},
-            "the prompt 'examination' is not the same",
+            "runs_of_other_prompts",
         ),
     ],
 )
-def test_another_judge_or_prompt_is_not_corrected_by_these_labels(changed, said):
+def test_another_judge_or_prompt_is_not_corrected_by_these_labels(changed, code):
     a, b = judged_run(JUDGE), judged_run(JUDGE, **changed)
     found, why = compare_corrected_shares(
         keeping(a, run_calibration(a, PEOPLE)), keeping(b, run_calibration(b, PEOPLE))
     )
     assert found == {}
-    assert said in why
+    assert [reason.code for reason in why] == ["metric_not_corrected"]
+    assert judge_mismatch(a, b, "faithfulness").code == code
 
 
 def test_a_calibration_of_another_judge_is_told_though_the_runs_are_alike():
     a = judged_run(JUDGE)
     document = run_calibration(judged_run(JUDGE, judge="openai:n"), PEOPLE)
-    assert "of the judge openai:n" in judge_mismatch(a, a, "faithfulness", parsed(document))
+    assert judge_mismatch(a, a, "faithfulness", parsed(document)) == Reason(
+        code="calibration_of_other_judge", calibrated="openai:n", judge="openai:m"
+    )
 
 
 def counted(good, said):

@@ -17,6 +17,7 @@ from misslink.calibration.judge_accuracy import (
     uncertain_band,
 )
 from misslink.calibration.verdicts import JudgedCase
+from misslink.types import Reason
 
 nested_thresholds = as_json(nested_thresholds)
 recalibrate = as_json(recalibrate)
@@ -76,22 +77,24 @@ def test_the_band_is_where_the_curve_lies_around_one_half():
 
 
 @pytest.mark.parametrize(
-    ("good", "chance", "said"),
+    ("good", "chance", "reason"),
     [
-        ([1, 0] * 5, [0.9, 0.1] * 5, "needs 30 labels"),
-        ([1] * 40 + [0] * 2, [0.9] * 40 + [0.1] * 2, "5 of either kind"),
-        ([0, 1] * 20, [0.9, 0.1] * 20, "no higher probability"),
+        ([1, 0] * 5, [0.9, 0.1] * 5, Reason(code="few_labels_for_band", labels=30, rarer=5)),
+        (
+            [1] * 40 + [0] * 2,
+            [0.9] * 40 + [0.1] * 2,
+            Reason(code="few_labels_for_band", labels=30, rarer=5),
+        ),
+        ([0, 1] * 20, [0.9, 0.1] * 20, Reason(code="band_of_no_use")),
         (
             ([1] * 45 + [0] * 5 + [1] * 46 + [0] * 4),
             [0.2] * 50 + [0.8] * 50,
-            "one of the two calls is 60% certain",
+            Reason(code="certain_everywhere", certainty=0.6),
         ),
     ],
 )
-def test_where_there_is_no_band_the_reason_is_told(good, chance, said):
-    band, reason = uncertain_band(pairs_of(good, chance), 0.6)
-    assert band is None
-    assert said in reason
+def test_where_there_is_no_band_the_reason_is_told(good, chance, reason):
+    assert uncertain_band(pairs_of(good, chance), 0.6) == (None, reason)
 
 
 def test_the_bins_hold_every_case_once():

@@ -706,7 +706,7 @@ def test_a_search_in_a_thread_of_the_app_s_own_is_warned_of(caplog):
         thread.join()
         return "At seven."
 
-    watcher._warn_of_lost_search.cache_clear()
+    watcher._warn_search_without_case.cache_clear()
     assert watched(app).unmeasured is not None
     assert "belongs to no case" in caplog.text
     caplog.clear()

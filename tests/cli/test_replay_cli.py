@@ -348,3 +348,19 @@ def test_a_killed_replay_leaves_no_partial_file_and_pays_nothing_twice(write_run
     found = json.loads(process.stdout)
     assert found["failures"]["retrieval_miss"]["confirmed"]["value"] == 1.0
     assert read_run(name).replay == found
+
+
+def test_a_criterion_of_the_run_is_in_the_prompt_of_its_replay(misslink, write_run):
+    Path("polite.toml").write_text('question = "Is the answer polite?"', encoding="utf-8")
+    given = ("--metric", "rubric:polite.toml")
+    gold = f"{write_run()}/cases.jsonl"
+    command = ("evaluate", "app.py:app", "--goldset", gold, "--judge", "openai:test-judge")
+    code, _, err = misslink(*command, *given, "--out", "polite")
+    assert code == 0, err
+    replayed = {}
+    for more in ((), given):
+        code, out, err = misslink("replay", "polite", *more, "--json")
+        assert code == 0, err
+        replayed[more] = json.loads(out)["causal_fraction"]
+    assert "the prompt 'examination' is not the run's" in replayed[()]["reason"]
+    assert (replayed[()]["n"], replayed[given]["n"]) == (0, len(MISSED))

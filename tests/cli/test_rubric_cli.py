@@ -124,3 +124,26 @@ def test_a_decision_model_gives_the_probability_of_a_criterion(evaluate, judge_s
     polite = [line for line in lines if line["metric"] == "polite"]
     assert [line["status"] for line in polite] == ["scored"] * 2
     assert all(0 < line["probability"] < 1 for line in polite)
+
+
+def test_a_saved_run_is_judged_again_by_a_criterion(judged, misslink):
+    again = ("rejudge", "run", "--judge", "openai:test-judge", "--metric", "rubric:polite.toml")
+    code, out, err = misslink(*again, "--out", "again", "--json")
+    assert code == 0, err
+    assert json.loads(out)["rejudged"]["difference"]["polite"]["n"] == len(judged)
+    code, out, err = misslink("rejudge", "run", "--judge", "heuristic", "--out", "no", "--json")
+    assert code == 0, err
+    assert "polite" not in json.loads(out)["coverage"]
+
+
+def test_an_audit_has_the_criterion_and_leaves_its_padding_out(judged, misslink, judge_server):
+    judge_server.calls.clear()
+    code, out, err = misslink("judge", "audit", "run", "--metric", "rubric:polite.toml", "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    (changes,) = document["metrics"].values()
+    assert document["drawn_by"] == "polite"
+    assert (changes["padding"]["n"], changes["again"]["n"]) == (0, len(judged))
+    assert sum(changes["padding"]["left_out"].values()) == len(judged)
+    assert document["prompts"]["examination"] == next(iter(judged.values()))["prompt"]["sha256"]
+    assert len(judge_server.calls) < 4 * len(judged)  # the run's replies are in the cache

@@ -330,7 +330,9 @@ def test_other_circumstances_are_noted():
         "the prompt 'examination'",
         "missing verdicts",
     }
-    assert any(note.startswith("k: 1 in runs/a, 5 in runs/b;") for note in document["notes"])
+    assert any(
+        note.startswith("The cutoff k: 1 in runs/a, 5 in runs/b;") for note in document["notes"]
+    )
     judges = compare_runs(named(a, small_run([1], judge="openai:m")))["notes"]
     assert any("heuristic in runs/a, openai:m in runs/b" in note for note in judges)
 

@@ -185,7 +185,7 @@ def test_a_metric_keeps_its_name_and_notes_stand_under_what_they_are_about(tmp_p
     )
     assert "\nfully\\_faithful could not be computed" in text
     assert "**The run and its baseline**" in text
-    assert "\n- k: 2 in the run, 1 in the baseline;" in text
+    assert "\n- The cutoff k: 2 in the run, 1 in the baseline;" in text
 
 
 GATES = [

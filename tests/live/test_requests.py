@@ -104,27 +104,29 @@ QUESTION = "How do I reset my password?"
 )
 def test_near_duplicates_count_and_the_very_same_does_not(again, is_one):
     known = ReformulationDetector(5)
-    assert known.seen("e1", "u", QUESTION, 0.0) is None
-    assert known.seen("e2", "u", again, 10.0) == ("e1" if is_one else None)
+    assert known.match_reformulation("e1", "u", QUESTION, 0.0) is None
+    assert known.match_reformulation("e2", "u", again, 10.0) == ("e1" if is_one else None)
 
 
 def test_it_takes_the_same_unit_the_next_question_and_the_time():
     known = ReformulationDetector(5)
-    known.seen("e1", "u", QUESTION, 0.0)
-    assert known.seen("e2", "other", "password reset", 1.0) is None
-    assert known.seen("e3", "u", "password reset", 301.0) is None
-    assert known.seen("e4", "u", QUESTION, 302.0) == "e3"
-    assert known.seen("e5", "u", "something else entirely", 303.0) is None
-    assert known.seen("e6", "u", QUESTION, 304.0) is None
-    assert known.seen("e7", "u", "password reset", 200.0) is None  # the clock was set back
+    known.match_reformulation("e1", "u", QUESTION, 0.0)
+    assert known.match_reformulation("e2", "other", "password reset", 1.0) is None
+    assert known.match_reformulation("e3", "u", "password reset", 301.0) is None
+    assert known.match_reformulation("e4", "u", QUESTION, 302.0) == "e3"
+    assert known.match_reformulation("e5", "u", "something else entirely", 303.0) is None
+    assert known.match_reformulation("e6", "u", QUESTION, 304.0) is None
+    assert (
+        known.match_reformulation("e7", "u", "password reset", 200.0) is None
+    )  # the clock was set back
 
 
 def test_only_so_many_units_are_remembered():
     known = ReformulationDetector(5, most_units=2)
     for unit in "abc":
-        known.seen(f"e-{unit}", unit, QUESTION, 0.0)
-    assert known.seen("again", "a", "password reset", 1.0) is None
-    assert known.seen("again", "c", "password reset", 1.0) == "e-c"
+        known.match_reformulation(f"e-{unit}", unit, QUESTION, 0.0)
+    assert known.match_reformulation("again", "a", "password reset", 1.0) is None
+    assert known.match_reformulation("again", "c", "password reset", 1.0) == "e-c"
 
 
 def test_a_window_of_nothing_is_refused():

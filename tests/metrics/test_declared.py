@@ -34,7 +34,7 @@ def metric(monkeypatch):
 def test_annotators_and_audits_take_a_metric_s_own_words(metric):
     question = question_for("agreement")
     assert (question.ask, question.good, question.bad) == metric.label_question
-    assert audited_metrics()["agreement"] == metric.padding
+    assert audited_metrics()["agreement"].padding == metric.padding
     assert case_metrics(CASE, TRACE, ["agreement", "helpfulness"]) == ("helpfulness",)
 
 

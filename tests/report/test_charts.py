@@ -105,7 +105,7 @@ def _query(failure, x=0.5, y=0.5, name="q"):
 
 def test_every_cause_has_a_shape_of_its_own(run):
     queries = [_query(failure, name=failure) for failure in get_args(FailureMode)]
-    keys = _map(run, queries=queries, lines=[]).keys
+    keys = [key for key, _ in _map(run, queries=queries, lines=[]).keys]
 
     assert [key.label for key in keys] == [mode.label for mode in FAILURE_MODES.values()]
     assert len({key.shape for key in keys}) == len(keys)
@@ -136,16 +136,16 @@ def test_marks_stay_inside_whatever_the_document_says(run):
 
 
 def test_lines_lead_from_the_question_to_the_passage_and_stand_in_the_table(found):
-    assert len(found.segments) == len(found.segments) == 3  # the fourth leads off the map
-    assert found.segments[0].passage.id == "with#1"
-    assert re.fullmatch(r"case=\d+", found.segments[0].question.href)
-    segment = found.segments[0]
-    assert segment.question in found.marks
-    assert any(dot.id == segment.passage.id and dot.needed for dot in found.dots)
+    assert len(found.segments) == 3  # the fourth leads off the map
+    question, passage = found.segments[0]
+    assert passage.id == "with#1"
+    assert re.fullmatch(r"case=\d+", question.href)
+    assert question in found.marks
+    assert any(dot.id == passage.id and dot.needed for dot in found.dots)
 
 
 def test_a_cause_that_is_none_never_becomes_a_name_on_the_page(found):
-    kinds = {mark.kind for mark in found.marks} | {one.kind for one in found.segments}
+    kinds = {mark.kind for mark in found.marks} | {key.kind for key, _ in found.keys}
     assert kinds <= {*get_args(FailureMode), "other"}
     assert HOSTILE[3] not in kinds
     gone = next(mark for mark in found.marks if mark.kind == "other")

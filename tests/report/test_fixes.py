@@ -44,7 +44,7 @@ def test_measured_fixes_come_before_bounds():
     assert [(fix.fix.name, len(fix.cases)) for fix in count_fixes(run)] == [
         ("hybrid_search", 1), ("rerank", 9),
     ]  # fmt: skip
-    assert first_step(run) == {
+    assert first_step(run).document() == {
         "fix": "hybrid_search", "action": "Add keyword search.", "owner": "retriever",
         "cases": 1, "basis": "measured_rank",
     }  # fmt: skip
@@ -53,7 +53,7 @@ def test_measured_fixes_come_before_bounds():
 def test_the_first_step_is_for_the_owner_with_most_failures():
     run = run_of((MISS, (BELOW,)), *[("over_refused", ())] * 3)
     step = first_step(run)
-    assert (step["fix"], step["owner"], step["cases"], step["basis"]) == (
+    assert (step.fix, step.owner, step.cases, step.basis) == (
         "over_refused", "generator", 3, "at_most",
     )  # fmt: skip
     assert first_step(run_of(("passed", ()))) is None
@@ -65,7 +65,7 @@ def test_one_number_stands_for_one_fix_in_every_view():
     page = build_page(run)
     assert len(counted.cases) == 4
     assert page.first.fixes[0] == counted
-    assert len(next_steps(run)[0].cases) == first_step(run)["cases"] == 4
+    assert len(next_steps(run)[0].cases) == first_step(run).cases == 4
     entry = build_case_entries(run, 5)[0]
     assert (entry.fix.label, entry.fix.cases) == ("Retrieve 7 passages, not 5", 4)
     assert next_steps(run)[0].reach == ("Measured: it reaches 4 failed cases.")

@@ -266,7 +266,7 @@ def failed_by(*modes, judge="heuristic", **evidence):
 def test_headline_and_first_step_are_about_one_owner(modes, judge, owner):
     run = failed_by(*modes, judge=judge)
     assert find(run).blamed == (owner,)
-    assert first_step(run)["owner"] == owner
+    assert first_step(run).owner == owner
 
 
 def test_a_step_for_a_mode_that_the_judge_confuses_says_so():

@@ -38,11 +38,11 @@ def test_bounds_are_reached_and_nothing_lies_outside(relevant, ids):
             continue
         seen = ids[: metric.k]
         opened = [document for document in seen if document not in relevant]
-        as_it_is = metric.of(hits_of_qrels({"q": relevant}, {"q": ids}))[0]
+        as_it_is = metric.score(hits_of_qrels({"q": relevant}, {"q": ids}))[0]
         reached = [as_it_is]
         for said in itertools.product((0, 1), repeat=len(opened)):
             judged = relevant | dict(zip(opened, said, strict=True))
-            reached.append(metric.of(hits_of_qrels({"q": judged}, {"q": ids}))[0])
+            reached.append(metric.score(hits_of_qrels({"q": judged}, {"q": ids}))[0])
         assert ends(name, relevant, ids) == pytest.approx((min(reached), max(reached)), abs=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_where_everything_was_judged_the_bounds_are_the_value():
         assert (
             low
             == high
-            == parse_metric(name).of(
+            == parse_metric(name).score(
                 hits_of_qrels({"q": {"a": 2, "b": 0, "c": 1}}, {"q": ["b", "a"]})
             )
         )

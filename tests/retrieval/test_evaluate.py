@@ -111,7 +111,7 @@ def test_a_curve_has_to_the_last_bit_what_each_cutoff_has_alone(data, qrels, lev
         values, known = evaluate_metrics(metrics, hits)
         for at, metric in enumerate(metrics):
             also = metric.without_relevant
-            own, has = hits.per_case(metric.of(hits), without_relevant=also)
+            own, has = hits.per_case(metric.score(hits), without_relevant=also)
             np.testing.assert_array_equal(values[at], own, err_msg=str(metric))
             np.testing.assert_array_equal(known[at], has, err_msg=str(metric))
 

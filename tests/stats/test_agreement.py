@@ -125,7 +125,7 @@ def test_percent_agreement_counts_pairs_within_items():
     found = percent_agreement([[1, 1], [1, 0], [0, 0], [1, 1], [None, 1]])
     assert (found.value, found.n, found.method) == (0.75, 4, "wilson")
     assert math.isclose(percent_agreement([[1, 1, 0], [2, 2, 2]]).value, (1 / 3 + 1) / 2)
-    assert percent_agreement([[1]]).reason == "no item has two ratings"
+    assert percent_agreement([[1]]).reason_code.code == "no_double_rating"
 
 
 @pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])
@@ -253,11 +253,11 @@ def test_turning_one_side_turns_the_interval(function):
 
 @pytest.mark.parametrize("function", [spearman, kendall_tau])
 def test_what_cannot_be_told_says_why(function):
-    assert function([], []).reason == "a correlation needs two cases"
-    assert function([1, 1, 1], [1, 2, 3]).reason == "all numbers of one side are equal"
+    assert function([], []).reason_code.code == "correlation_of_one"
+    assert function([1, 1, 1], [1, 2, 3]).reason_code.code == "constant_side"
     perfect = function([1, 2, 3, 4, 5], [1, 2, 3, 4, 6])
     assert (perfect.value, perfect.low, perfect.high) == (1.0, None, None)
-    assert perfect.reason == "a perfect correlation has no interval"
+    assert perfect.reason_code.code == "perfect_correlation"
     few = function([1, 2, 3], [1, 3, 2])
     assert few.value is not None
     assert few.low is None

@@ -110,9 +110,9 @@ def test_ratio_to_nothing_is_missing_and_says_why():
 
 @pytest.mark.parametrize("compare", [risk_difference, risk_ratio])
 def test_an_empty_group_is_missing_and_named(compare):
-    assert compare(0, 0, 1, 5).reason == "no cases in the first group"
-    assert compare(1, 5, 0, 0).reason == "no cases in the second group"
-    assert compare(0, 0, 0, 0).reason == "no cases"
+    assert compare(0, 0, 1, 5).reason_code.group == "first"
+    assert compare(1, 5, 0, 0).reason_code.group == "second"
+    assert compare(0, 0, 0, 0).reason_code.code == "no_cases"
     assert compare(1, 5, 0, 0).n == 5
 
 
@@ -412,7 +412,7 @@ def test_one_cluster_has_no_interval():
     cases = exposed((20, 10), (0, 0), (5, 25), clusters=[0] * 60)
     for found in (exposure_risks(cases), powered_exposure_risks(cases, cases.bad)):
         assert found["risk_difference"].value == pytest.approx(0.5)
-        assert found["risk_difference"].reason == found["risk_ratio"].reason == ONE_CLUSTER
+        assert found["risk_difference"].why == found["risk_ratio"].why == ONE_CLUSTER
         assert found["risk_given_none"].low is None
     places = [0] * 20 + [1] * 10 + [2] * 5 + [3] * 25
     pooled = clustered_mantel_haenszel([(20, 10, 5, 25)], places, [0] * 60)
@@ -558,7 +558,7 @@ def test_no_bad_answer_still_has_a_width():
     assert found.risk_difference.low < -0.05 < 0.05 < found.risk_difference.high
     assert found.risk_ratio.value is None
     assert "no hit is bad" in found.risk_ratio.reason
-    assert found.attributable_fraction.reason == "no bad answer to attribute"
+    assert found.attributable_fraction.reason_code.code == "no_bad_answer_to_attribute"
 
 
 def test_no_bad_miss_is_the_limit_of_few():
@@ -572,9 +572,9 @@ def test_no_bad_miss_is_the_limit_of_few():
 
 def test_nothing_to_compare_says_why():
     found = mantel_haenszel([(3, 4, 0, 0)])
-    assert found.risk_difference.reason == "no stratum has both misses and hits"
+    assert found.risk_difference.reason_code.code == "no_mixed_stratum"
     assert (found.used, found.left_out) == (0, 1)
-    assert mantel_haenszel([]).risk_ratio.reason == "no strata"
+    assert mantel_haenszel([]).risk_ratio.reason_code.code == "no_strata"
     with pytest.raises(ValueError, match="negative"):
         mantel_haenszel([(1, 2, -1, 4)])
 

@@ -24,7 +24,7 @@ from misslink.stats.classification import (
 )
 from misslink.stats.intervals import proportion
 from misslink.stats.roc import auroc, auroc_difference
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 
 def test_every_rate_is_that_of_scikit_learn():
@@ -75,16 +75,16 @@ def test_without_a_positive_case_only_what_needs_none_is_left():
     found = confusion_matrix([0, 0, 0], [0, 1, 0]).estimates()
     missing = {name for name, estimate in found.items() if estimate.value is None}
     assert missing == {"sensitivity", "recall", "f1", "balanced_accuracy"}
-    assert found["f1"].reason == "no case has the positive label"
+    assert found["f1"].reason_code.code == "no_positive_label"
     assert found["specificity"].value == pytest.approx(2 / 3)
 
 
 def test_without_a_negative_case_specificity_says_why():
     found = confusion_matrix([1, 1], [0, 0])
-    assert found.specificity.reason == "no case has the negative label"
-    assert found.precision.reason == "the judge calls no case positive"
+    assert found.specificity.reason_code.code == "no_negative_label"
+    assert found.precision.reason_code.code == "no_positive_call"
     assert found.f1.value == 0.0
-    assert found.balanced_accuracy.reason == "no case has the negative label"
+    assert found.balanced_accuracy.reason_code.code == "no_negative_label"
 
 
 def test_no_cases_are_missing_throughout():
@@ -112,10 +112,10 @@ def test_a_negative_count_is_refused():
 
 
 def test_rates_without_their_table_rest_on_the_labels_of_both():
-    rates = ErrorRates(proportion(8, 10), Estimate.missing("no case has the negative label"))
+    rates = ErrorRates(proportion(8, 10), Estimate.missing(Reason(code="no_negative_label")))
     assert rates.n == 10
     assert rates.balanced_accuracy.value is None
-    assert rates.balanced_accuracy.reason == "no case has the negative label"
+    assert rates.balanced_accuracy.reason_code.code == "no_negative_label"
     table = ConfusionMatrix(true_positive=8, false_negative=2, false_positive=3, true_negative=9)
     known = ErrorRates(table.sensitivity, table.specificity, labels=30)
     assert (known.n, known.balanced_accuracy.n) == (30, 30)

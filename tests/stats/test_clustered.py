@@ -79,7 +79,7 @@ def test_the_interval_holds_the_value_and_the_order_of_cases_does_not_matter(cas
         assert found.low < found.high
     else:
         assert (found.low, found.high) == (None, None)
-        assert found.reason == "one cluster does not show how clusters differ"
+        assert found.reason_code.code == "one_cluster"
 
 
 def test_a_difference_flips_the_sign_of_whole_clusters():
@@ -106,8 +106,8 @@ def test_a_case_without_a_value_in_both_is_left_out():
     assert (found.difference.value, found.difference.n, found.groups) == (1.0, 1, 1)
     nothing = clustered_difference([None], [1], ["x"])
     assert (nothing.difference.value, nothing.p) == (None, None)
-    assert nothing.difference.reason == "no case has a value in both"
-    assert clustered_mean([], []).reason == "no values"
+    assert nothing.difference.reason_code.code == "no_shared_value"
+    assert clustered_mean([], []).reason_code.code == "no_values"
 
 
 @pytest.mark.parametrize("values", [[0.5, 1.5], [-0.5, 1], [float("nan"), 1], [0.5]])

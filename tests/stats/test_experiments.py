@@ -64,7 +64,7 @@ def test_what_cannot_be_compared_says_why():
     assert welch_test(none, several)[0].value is None
     assert welch_test(one, several)[0].low is None
     assert welch_test(one, several)[1] is None
-    assert welch_test(np.ones(3), np.ones(4))[0].reason == "all units are equal"
+    assert welch_test(np.ones(3), np.ones(4))[0].reason_code.code == "equal_units"
     assert unit_mean(none).value is None
     assert unit_values([0, 0], [0, 0]).size == 0
 
@@ -234,7 +234,7 @@ def test_nothing_is_decided_before_there_are_enough_units():
     assert (p, few.low) == (None, None)
     assert str(MIN_SEQUENTIAL_UNITS) in few.reason
     assert sequential_test(np.empty(0), np.ones(500))[0].value is None
-    assert sequential_test(np.ones(60), np.ones(60))[0].reason == "all units are equal"
+    assert sequential_test(np.ones(60), np.ones(60))[0].reason_code.code == "equal_units"
 
 
 def test_a_share_of_none_has_an_interval_of_some_width():

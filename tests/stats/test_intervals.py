@@ -25,7 +25,7 @@ def test_eight_of_ten_worked_by_hand():
 def test_no_cases_are_missing_and_say_why():
     estimate = proportion(0, 0)
     assert (estimate.value, estimate.low, estimate.high, estimate.n) == (None, None, None, 0)
-    assert estimate.reason == "no cases"
+    assert estimate.reason_code.code == "no_cases"
 
 
 @settings(deadline=None)
@@ -69,7 +69,7 @@ def test_mean_of_shares_is_their_mean_and_counts_the_cases():
 
 def test_no_values_are_missing_and_say_why():
     assert mean([]).value is None
-    assert mean([]).reason == "no values"
+    assert mean([]).reason_code.code == "no_values"
 
 
 def test_equal_values_fall_back_on_the_widest_spread_their_mean_allows():
@@ -159,7 +159,7 @@ def test_memory_stays_bounded_for_thousands_of_distinct_values():
 def test_without_bounds_equal_values_have_no_interval_and_say_so():
     single, equal = mean([3.5], bounds=None), mean([2.0, 2.0, 2.0], bounds=None)
     assert (single.value, single.low, single.high) == (3.5, None, None)
-    assert single.reason == "one value has no interval"
+    assert single.reason_code.code == "one_value"
     assert (equal.value, equal.low, equal.reason) == (2.0, None, "all values are equal")
 
 

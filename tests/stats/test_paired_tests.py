@@ -143,14 +143,14 @@ def test_cases_that_do_not_differ_still_have_a_width_that_shrinks_with_their_num
 def test_values_without_bounds_that_all_differ_alike_have_no_interval_and_say_so():
     found = paired_difference([10, 20], [15, 25], bounds=None)
     assert (found.difference.value, found.difference.low, found.p) == (5, None, 0.5)
-    assert found.difference.reason == "all values are equal"
+    assert found.difference.reason_code.code == "equal_values"
 
 
 def test_no_common_case_is_missing_not_0():
     for a, b in (([], []), ([None, 0.5], [0.5, None])):
         found = paired_difference(a, b)
         assert (found.difference.value, found.p, found.detectable) == (None, None, None)
-        assert found.difference.reason == "no case has a value in both"
+        assert found.difference.reason_code.code == "no_shared_value"
 
 
 @settings(deadline=None, max_examples=60)
@@ -276,14 +276,14 @@ def test_odds_of_nothing_gained_start_at_0():
 def test_without_a_loss_there_are_no_odds_but_a_reason():
     found = mcnemar_test(4, 0)
     assert found.odds.value is None
-    assert found.odds.reason == "no case changed from yes to no, so there are no odds"
+    assert found.odds.reason_code.code == "no_loss_for_odds"
     assert found.p == pytest.approx(0.125)
 
 
 def test_without_a_change_nothing_is_shown():
     found = mcnemar_test(0, 0)
     assert found.p == 1.0
-    assert found.odds.reason == "no case changed"
+    assert found.odds.reason_code.code == "no_change"
 
 
 def test_many_changed_cases_neither_overflow_nor_take_the_p_below_0():

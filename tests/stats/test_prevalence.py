@@ -76,13 +76,9 @@ def test_a_judge_not_shown_to_beat_chance_is_refused_with_its_numbers(interval):
 
 
 def test_what_is_missing_says_why():
-    assert rogan_gladen(0, 0, JUDGE).reason == "no cases"
-    assert (
-        rogan_gladen(5, 10, ConfusionMatrix(5, 1, 0, 0)).reason == "no case has the negative label"
-    )
-    assert (
-        rogan_gladen(5, 10, ConfusionMatrix(0, 0, 0, 0)).reason == "no case has the positive label"
-    )
+    assert rogan_gladen(0, 0, JUDGE).reason_code.code == "no_cases"
+    assert rogan_gladen(5, 10, ConfusionMatrix(5, 1, 0, 0)).reason_code.code == "no_negative_label"
+    assert rogan_gladen(5, 10, ConfusionMatrix(0, 0, 0, 0)).reason_code.code == "no_positive_label"
 
 
 def test_counts_that_cannot_be_are_refused():
@@ -180,7 +176,7 @@ def test_a_difference_is_not_corrected_by_what_is_not_known():
     unsure = corrected_difference(raw(0.1, 0.0, 0.2), ConfusionMatrix(6, 4, 5, 5))
     assert "20 labels do not show that the judge is better than chance" in unsure.reason
     one_sided = corrected_difference(raw(0.1, 0.0, 0.2), ConfusionMatrix(9, 1, 0, 0))
-    assert one_sided.reason == "no case has the negative label"
+    assert one_sided.reason_code.code == "no_negative_label"
     nothing = corrected_difference(Estimate.missing("no case has a value in both"), JUDGE)
     assert (nothing.value, nothing.reason) == (None, "no case has a value in both")
     # the judge, right in 9 of 10 and 8 of 10, cannot see a difference of 0.95

@@ -48,7 +48,7 @@ def test_a_bin_begins_with_its_low_end_and_the_last_holds_one():
 def test_an_empty_bin_is_missing_and_not_zero():
     empty = reliability_bins([1], [0.9], bins=2)[0]
     assert (empty.n, empty.predicted, empty.good.value) == (0, None, None)
-    assert empty.good.reason == "no cases"
+    assert empty.good.reason_code.code == "no_cases"
 
 
 def test_calibration_error_worked_by_hand():
@@ -81,7 +81,7 @@ def test_probabilities_that_hold_have_an_interval_down_to_zero():
 
 def test_no_cases_are_missing():
     assert brier_score([], []).value is None
-    assert calibration_error([], []).reason == "no cases"
+    assert calibration_error([], []).reason_code.code == "no_cases"
     assert reliability_bins([], []) == []
 
 

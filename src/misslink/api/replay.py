@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from misslink.api.saved_run import SavedRun, config_as_in_run, open_run_judge
+from misslink.api.saved_run import RunJudging, SavedRun, config_as_in_run
 from misslink.calibration.labelled_failures import find_labelled_failures
 from misslink.documents import Replay, manifest_of
 from misslink.errors import InputError
 from misslink.event_loops import run_async
 from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
-from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Judge
-from misslink.linking.replay import REPLAY_METRICS, RerunSettings, forecast_subjects, replay_run
+from misslink.linking.replay import forecast_subjects, replay_run
 from misslink.linking.replay.runner import DEFAULT_SAMPLE
+from misslink.metrics.rubric import Rubric, read_rubrics
 from misslink.pipeline.config import Progress
-from misslink.registry import judged_metrics
 from misslink.types import Run
 
 
@@ -30,6 +29,7 @@ def replay(
     sample: int = DEFAULT_SAMPLE,
     judge: str | Judge | None = None,
     judge_config: JudgeConfig | None = None,
+    metrics: Sequence[str | Rubric] = (),
     concurrency: int = 8,
     cache: str | Path = DEFAULT_CACHE,
     seed: int = 0,
@@ -54,6 +54,9 @@ def replay(
         and gives no causal fraction.
     judge_config : JudgeConfig or None
         Address, key, retries, rate and budget of the judge. None: those of the run.
+    metrics : sequence of Rubric or str
+        The criteria with which the run was evaluated, so that the judge gets the same prompt;
+        ``rubric:FILE`` reads one from a file.
     concurrency : int
         Cases in progress at once.
     cache : path
@@ -86,22 +89,20 @@ def replay(
     """
     saved = SavedRun.open(run)
     config = judge_config or config_as_in_run(saved.run, judge)
-    settings = RerunSettings(
+    rubrics = read_rubrics(metrics)
+    judging = RunJudging(saved.run, judge, config, Path(cache), concurrency, rubrics)
+    settings = judging.rerun_settings(
         id_key=id_key,
         input_key=input_key,
         app_config=app_config,
-        prompts=Prompts.from_spec(config.prompts),
-        repeats=config.repeats,
-        concurrency=concurrency,
         labelled_good=frozenset(
             case_id for case_id, failed in find_labelled_failures(saved.run).items() if not failed
         ),
     )
     source = _app_path(saved.run) if app is None else app
-    opened = open_run_judge(saved.run, judge, config, cache=Path(cache), concurrency=concurrency)
 
     async def work() -> Replay:
-        async with opened as session:
+        async with judging.open() as session:
             replayed = await replay_run(
                 saved.run,
                 source,
@@ -119,31 +120,14 @@ def replay(
     return run_async(work)
 
 
-def forecast_replay(
-    run: Run | SavedRun | str | Path,
-    *,
-    sample: int = DEFAULT_SAMPLE,
-    judge: str | Judge | None = None,
-    judge_config: JudgeConfig | None = None,
-    concurrency: int = 8,
-    cache: str | Path = DEFAULT_CACHE,
-    seed: int = 0,
-) -> tuple[int, JudgingForecast]:
+def forecast_replay(judging: RunJudging, *, sample: int, seed: int) -> tuple[int, JudgingForecast]:
     """Return the most answers that a replay asks of the app, and its judge calls; make none."""
-    saved = SavedRun.open(run)
-    config = judge_config or config_as_in_run(saved.run, judge)
-    settings = RerunSettings(
-        prompts=Prompts.from_spec(config.prompts), repeats=config.repeats, concurrency=concurrency
-    )
-    generations, subjects = forecast_subjects(saved.run, settings, sample, seed)
-    metrics = [judged_metrics.get(name) for name in REPLAY_METRICS]
-    opened = open_run_judge(
-        saved.run, judge, config, cache=Path(cache), concurrency=concurrency, dry_run=True
-    )
+    settings = judging.rerun_settings()
+    generations, subjects = forecast_subjects(judging.run, settings, sample, seed)
 
     async def work() -> JudgingForecast:
-        async with opened as session:
-            return await forecast_judging(subjects, metrics, session)
+        async with judging.open(dry_run=True) as session:
+            return await forecast_judging(subjects, settings.metrics, session)
 
     return generations, run_async(work)
 

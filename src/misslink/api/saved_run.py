@@ -18,9 +18,12 @@ from misslink.io.run_folder import report_file
 from misslink.io.score_tables import is_score_table, read_score_table
 from misslink.io.storage import redact_url
 from misslink.judge.backends.custom import is_custom_judge
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
+from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Judge
 from misslink.judge.session import JudgeSession, open_judge, open_needed_judge
+from misslink.linking.replay import RerunSettings
+from misslink.metrics.rubric import Rubric, load_prompts
 from misslink.registry import exporters
 from misslink.report.cases import page_size
 from misslink.report.page import write_page
@@ -120,32 +123,67 @@ def config_as_in_run(run: Run, judge: str | Judge | None, **given: Any) -> Judge
     return JudgeConfig(**{name: value for name, value in settings.items() if value is not None})
 
 
-@asynccontextmanager
-async def open_run_judge(
-    run: Run,
-    judge: str | Judge | None,
-    config: JudgeConfig,
-    *,
-    cache: Path | None,
-    concurrency: int,
-    dry_run: bool = False,
-) -> AsyncIterator[JudgeSession]:
-    """Open the named judge, else the run's judge at the address that the run used.
+@dataclass(frozen=True)
+class RunJudging:
+    """How the answers of a run, or new ones to its questions, are judged.
 
-    Passages are not sent to another address because an environment variable is missing.
+    Parameters
+    ----------
+    run : Run
+    judge : str, Judge or None
+        None: the run's own.
+    config : JudgeConfig
+    cache : Path or None
+        Response cache. None: no cache.
+    concurrency : int
+        Cases in progress at once.
+    rubrics : tuple of Rubric
+        Criteria of the user's own, judged too.
     """
-    spec = judge or _judge_spec(run)
-    if judge is None:
-        if spec == "none":
-            raise InputError("this run was not judged; name a judge with --judge")
-        if config.base_url is None:
-            await _check_judge_address(
-                run, open_judge(spec, cache=None, concurrency=1, terms=config)
-            )
-    async with open_needed_judge(
-        spec, cache=cache, concurrency=concurrency, terms=config, dry_run=dry_run
-    ) as session:
-        yield session
+
+    run: Run
+    judge: str | Judge | None
+    config: JudgeConfig
+    cache: Path | None = DEFAULT_CACHE
+    concurrency: int = 8
+    rubrics: tuple[Rubric, ...] = ()
+
+    @property
+    def prompts(self) -> Prompts:
+        """The prompts, which ask for the criteria, too."""
+        return load_prompts(self.config.prompts, self.rubrics)
+
+    def rerun_settings(self, **more: Any) -> RerunSettings:
+        """Return how an app is run again and judged so."""
+        return RerunSettings(
+            prompts=self.prompts,
+            repeats=self.config.repeats,
+            concurrency=self.concurrency,
+            criteria=self.rubrics,
+            **more,
+        )
+
+    @asynccontextmanager
+    async def open(self, *, dry_run: bool = False) -> AsyncIterator[JudgeSession]:
+        """Open the named judge, else the run's judge at the address that the run used.
+
+        Passages are not sent to another address because an environment variable is missing.
+        """
+        spec, terms = self.judge or _judge_spec(self.run), self.config
+        if self.judge is None:
+            if spec == "none":
+                raise InputError("this run was not judged; name a judge with --judge")
+            if terms.base_url is None:
+                session = open_judge(spec, cache=None, concurrency=1, terms=terms)
+                await _check_judge_address(self.run, session)
+        async with open_needed_judge(
+            spec,
+            cache=self.cache,
+            concurrency=self.concurrency,
+            terms=terms,
+            dry_run=dry_run,
+        ) as session:
+            yield session
 
 
 def _judge_spec(run: Run) -> str:

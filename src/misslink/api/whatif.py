@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from misslink.api.saved_run import SavedRun, config_as_in_run, open_run_judge
+from misslink.api.saved_run import RunJudging, SavedRun, config_as_in_run
 from misslink.capture import Watcher, load_app
 from misslink.capture.app import read_app_config
 from misslink.documents import WhatIf, manifest_of
@@ -19,9 +19,8 @@ from misslink.io.corpus import read_corpus
 from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
-from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Judge
-from misslink.linking.replay import RerunSettings, open_rerunner
+from misslink.linking.replay import open_rerunner
 from misslink.linking.whatif import (
     Chunking,
     ForecastCheck,
@@ -122,12 +121,9 @@ def whatif(
     _check_sources(app, corpus, check=check, needs_corpus=bool(embedding or reranker or chunk))
     check_option_names(options or ())
     config = judge_config or config_as_in_run(saved.run, judge)
-    settings = RerunSettings(
-        id_key=id_key,
-        input_key=input_key,
-        app_config=app_config,
-        prompts=Prompts.from_spec(config.prompts),
-        repeats=config.repeats,
+    judging = RunJudging(saved.run, judge, config, Path(cache), concurrency)
+    settings = judging.rerun_settings(
+        id_key=id_key, input_key=input_key, app_config=app_config
     ).for_run(saved.run)
     keys = {
         "id_key": settings.id_key,
@@ -144,13 +140,10 @@ def whatif(
             deeper = rerun = None
             if check:
                 deeper = _deeper_search(loaded, keys)
-                session = open_run_judge(
-                    saved.run, judge, config, cache=Path(cache), concurrency=concurrency
-                )
                 rerun = open_rerunner(
                     saved.run,
                     app,
-                    await stack.enter_async_context(session),
+                    await stack.enter_async_context(judging.open()),
                     settings=settings,
                     folder=saved.folder,
                     loaded=loaded,

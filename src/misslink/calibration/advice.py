@@ -14,7 +14,9 @@ from misslink.calibration_document import Audit, CalibrationAudit, TrustCheck
 from misslink.errors import InputError, known_names
 from misslink.io.config_files import read_toml, read_yaml
 from misslink.io.numbers import as_finite
+from misslink.render.calibration_sentences import describe_trust_check
 from misslink.render.format import as_sentence
+from misslink.types import Reason
 
 TRUST_LEVELS = ("do not use", "caution", "trust")  # worst first
 _BAND_FIELD = "band"
@@ -28,28 +30,19 @@ class TrustRule:
     ----------
     name : str
         As the criteria file names it.
-    says : str
-        A sentence with {value} and {limit}.
     trust, caution : float
         The limit for either level. A caution of None: this number alone never rules all use out.
     at_most : bool
         Whether the limits are maxima, not minima.
     needed : bool
         Whether a missing number rules out every use; otherwise it is skipped.
-    form : {'count', 'share', 'decimal'}
-        How the number is formatted.
-    unknown : str
-        The sentence for a missing number; "" uses the rule's name.
     """
 
     name: str
-    says: str
     trust: float
     caution: float | None
     at_most: bool = False
     needed: bool = True
-    form: str = "decimal"
-    unknown: str = ""
 
     def level(self, number: float) -> str:
         """Return the best level that a number allows."""
@@ -58,103 +51,43 @@ class TrustRule:
                 return level
         return "do not use"
 
-    def sentence(self, number: float) -> str:
-        """Return the number beside the limit that decided its level."""
-        level = self.level(number)
-        limit = self.trust
-        if level == "do not use" and self.caution is not None:
-            limit = self.caution
-        text = at_limit = ""
-        for more in range(5):  # more digits than usual, if they tell the number from its limit
-            text, at_limit = self._format(number, more), self._format(limit, more)
-            if text != at_limit or number == limit:
-                break
-        side = f"{'at most' if self.at_most else 'at least'} {at_limit}"
-        verb = "are" if self.form == "count" else "is"
-        purpose = {"do not use": "use it at all", "caution": "trust it", "trust": "trust it"}[level]
-        return self.says.format(value=text, limit=f"{side} {verb} needed to {purpose}")
-
-    def _format(self, number: float, more: int = 0) -> str:
-        if self.form == "count":
-            return f"{number:,.0f}"
-        return f"{100 * number:.{more}f}%" if self.form == "share" else f"{number:.{2 + more}f}"
+    def check(self, number: float | None) -> TrustCheck:
+        """Compare a number with the limits; None is not known."""
+        met = "do not use" if self.needed else None
+        if number is not None:
+            met = self.level(number)
+        decisive = self.trust
+        if met == "do not use" and self.caution is not None:
+            decisive = self.caution
+        sentence = describe_trust_check(self.name, number, decisive, met, at_most=self.at_most)
+        return TrustCheck(
+            name=self.name,
+            value=number,
+            trust=self.trust,
+            caution=self.caution,
+            at_most=self.at_most,
+            met=met,
+            says=as_sentence(sentence),
+        )
 
 
-_FLIPS = partial(TrustRule, trust=0.05, caution=0.2, at_most=True, needed=False, form="share")
+_FLIPS = partial(TrustRule, trust=0.05, caution=0.2, at_most=True, needed=False)
 TRUST_RULES = (
-    TrustRule("labels", "labelled cases: {value}; {limit}", 100, 30, form="count"),
-    TrustRule("rarer_label", "cases of the rarer label: {value}; {limit}", 20, 10, form="count"),
+    TrustRule("labels", 100, 30),
+    TrustRule("rarer_label", 20, 10),
     # By the lower end of an interval: what the labels show, and not what they happen to say.
-    TrustRule(
-        "kappa_low", "kappa of judge and annotators may be as low as {value}; {limit}", 0.4, 0.0
-    ),
-    TrustRule(
-        "balanced_accuracy_low",
-        "balanced accuracy may be as low as {value}, and 50% is chance; {limit}",
-        0.7,
-        0.5,
-        form="share",
-        unknown="balanced accuracy is not known; it needs labels of both kinds",
-    ),
-    TrustRule(
-        "over_length_low",
-        "the judge's AUROC minus that of the answer's length may be as low as {value}; {limit}",
-        0.0,
-        None,
-        needed=False,
-    ),
-    TrustRule(
-        "over_majority_low",
-        "F1 of finding bad cases minus that of a constant label may be as low as {value}; {limit}",
-        0.1,
-        None,
-        unknown="F1 of finding bad cases is not known: neither annotators nor judge found any",
-    ),
-    TrustRule(
-        "people_alpha_low",
-        "annotators may agree at an alpha as low as {value}; {limit}",
-        0.5,
-        0.0,
-        needed=False,
-    ),
-    TrustRule(
-        "failed",
-        "{value} of labelled cases have no usable verdict; {limit}",
-        0.05,
-        0.2,
-        at_most=True,
-        form="share",
-    ),
-    TrustRule(
-        "calibration_error_low",
-        "probabilities are off by {value} or more on average; {limit}",
-        0.15,
-        None,
-        at_most=True,
-        needed=False,
-    ),
-    TrustRule(
-        "biases",
-        "biases found in the judge: {value}; {limit}",
-        0,
-        None,
-        at_most=True,
-        needed=False,
-        form="count",
-    ),
+    TrustRule("kappa_low", 0.4, 0.0),
+    TrustRule("balanced_accuracy_low", 0.7, 0.5),
+    TrustRule("over_length_low", 0.0, None, needed=False),
+    TrustRule("over_majority_low", 0.1, None),
+    TrustRule("people_alpha_low", 0.5, 0.0, needed=False),
+    TrustRule("failed", 0.05, 0.2, at_most=True),
+    TrustRule("calibration_error_low", 0.15, None, at_most=True, needed=False),
+    TrustRule("biases", 0, None, at_most=True, needed=False),
     # Not every judge was audited, so these are not needed.
-    _FLIPS(
-        "padding_flips_low",
-        "{value} or more of the verdicts change if an answer is padded with empty words; {limit}",
-    ),
-    _FLIPS(
-        "order_flips_low",
-        "{value} or more of the verdicts change with the order of the passages; {limit}",
-    ),
-    _FLIPS(
-        "again_flips_low",
-        "{value} or more of the verdicts change if the judge answers twice; {limit}",
-    ),
+    _FLIPS("padding_flips_low"),
+    _FLIPS("order_flips_low"),
+    _FLIPS("again_flips_low"),
 )
 
 
@@ -249,25 +182,7 @@ def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> Advi
     Advice
         The reasons are the rules that rule out a better verdict, worst first, or all if none does.
     """
-    checks = []
-    for rule in criteria.rules:
-        number = numbers.get(rule.name)
-        if number is None:
-            level = "do not use" if rule.needed else None
-            sentence = rule.unknown or f"{rule.name.replace('_', ' ')} is not known"
-        else:
-            level, sentence = rule.level(number), rule.sentence(number)
-        checks.append(
-            TrustCheck(
-                name=rule.name,
-                value=number,
-                trust=rule.trust,
-                caution=rule.caution,
-                at_most=rule.at_most,
-                met=level,
-                says=as_sentence(sentence),
-            )
-        )
+    checks = [rule.check(numbers.get(rule.name)) for rule in criteria.rules]
     measured = [(check.met, check) for check in checks if check.met is not None]
     measured.sort(key=lambda one: TRUST_LEVELS.index(one[0]))
     verdict = measured[0][0] if measured else "do not use"
@@ -277,7 +192,7 @@ def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> Advi
 
 def matching_audit(
     audit: Audit | None, verdicts: MetricVerdicts
-) -> tuple[CalibrationAudit | None, str | None]:
+) -> tuple[CalibrationAudit | None, Reason | None]:
     """Return the parts of an audit that a calibration stores.
 
     Parameters
@@ -291,7 +206,7 @@ def matching_audit(
     -------
     audit : CalibrationAudit or None
         With the changes of the calibrated metric, and ``answer_order`` if answers were compared.
-    reason : str or None
+    reason : Reason or None
         Why there is none: it is of another judge, other prompts or another metric.
     """
     if audit is None:
@@ -299,7 +214,7 @@ def matching_audit(
     mismatch = _audit_mismatch(audit, verdicts)
     changes = audit.metrics.get(verdicts.metric)
     if mismatch is not None or not changes:
-        return None, mismatch or f"it does not cover {verdicts.metric}"
+        return None, mismatch or Reason(code="audit_of_other_metric", metric=verdicts.metric)
     part = CalibrationAudit(
         judge=audit.judge,
         created=audit.created,
@@ -311,18 +226,19 @@ def matching_audit(
     return part, None
 
 
-def _audit_mismatch(audit: Audit, verdicts: MetricVerdicts) -> str | None:
+def _audit_mismatch(audit: Audit, verdicts: MetricVerdicts) -> Reason | None:
     """How the audited judge differs from the calibrated one; None: no known difference."""
     if not verdicts.judge or audit.judge != verdicts.judge:
-        return f"it is of {audit.judge}, the verdicts are of {verdicts.judge or 'an unknown judge'}"
+        return Reason(code="audit_of_other_judge", audited=audit.judge, judge=verdicts.judge)
     for name, digest in verdicts.prompts.items():
         if audit.prompts.get(name, digest) != digest:
-            return f"the prompt '{name}' was different"
+            return Reason(code="audit_of_other_prompt", name=name)
     before, now = dict(verdicts.identity), audit.judge_identity
     if before and now:
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
-                return f"{name.removeprefix('judge_identity.')} of the judge was different"
+                setting = name.removeprefix("judge_identity.")
+                return Reason(code="audit_of_other_setting", setting=setting)
     return None
 
 

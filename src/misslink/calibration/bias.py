@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from misslink.calibration.inter_annotator import LabelPair, judge_calls
 from misslink.calibration.verdicts import MODEL_TAG
 from misslink.calibration_document import Bias, MatchedPairsDocument
-from misslink.render.format import format_share_of
+from misslink.render.reasons import describe_reason, describe_reasons
 from misslink.stats import holm, mean
 from misslink.stats.intervals import (
     LEVEL,
@@ -24,7 +24,7 @@ from misslink.stats.intervals import (
     wilson_interval,
 )
 from misslink.stats.paired_tests import mcnemar_test
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 _METHOD = "wilson, clustered"
 _NEWTON_STEPS = 100
@@ -134,11 +134,11 @@ def _preference_estimate(wins: Sequence[tuple[int, int]], *, has_groups: bool) -
     untied = [(won, won + losses) for won, losses in wins if won + losses]
     n, count = sum(size for _, size in untied), len(untied)
     if not n:
-        reason = "no two answers to the same question have a label"
+        reason = Reason(code="no_labelled_pair")
         if has_groups:
-            reason = "no two answers to the same question with the same label differ in this"
+            reason = Reason(code="no_differing_pair")
         if wins:
-            reason = "the judge scores both answers of every pair the same"
+            reason = Reason(code="only_tied_pairs")
         return Estimate.missing(reason, method=_METHOD)
     share = sum(won for won, _ in untied) / n
     alone = share * (1 - share) / n
@@ -158,10 +158,10 @@ def _preference_estimate(wins: Sequence[tuple[int, int]], *, has_groups: bool) -
 
 def _difference_estimate(questions: Sequence[Sequence[float]], scores: Sequence[float]) -> Estimate:
     if not questions:
-        return Estimate.missing("there is no pair to compare")
+        return Estimate.missing(Reason(code="no_pair"))
     spread = statistics.pstdev(scores)
     if not spread:
-        return Estimate.missing("the judge gives every answer the same score")
+        return Estimate.missing(Reason(code="one_score"))
     means = [sum(differences) / len(differences) / spread for differences in questions]
     return mean(means, bounds=None)
 
@@ -171,11 +171,6 @@ _MAX_CATEGORIES = 12  # of one covariate; the most frequent ones
 _MAX_TAGS = 20
 _ALPHA = 0.05
 _REPORTED_COVARIATES = ("length", "passages", "evidence_position", "category", "model")
-_COVARIATE_WORDS = {
-    "length": "longer answers",
-    "passages": "more passages",
-    "evidence_position": "evidence at a later rank",
-}
 
 
 def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Bias]:
@@ -212,7 +207,7 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Bias
         effect, pull = firth_regression(errors, numbers), firth_regression(calls, numbers, [labels])
         coefficient = effect.coefficient
         if coefficient.value is None:
-            only = "the judge makes only errors" if any(errors) else "the judge makes no error here"
+            only = Reason(code="only_judge_errors" if any(errors) else "no_judge_error")
             coefficient = Estimate.missing(only, n=len(errors), method=coefficient.method)
         spread = statistics.pstdev(numbers)
         scale = spread if is_category else 1.0
@@ -237,10 +232,7 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Bias
         entries[name] = entry.replace(finding=_covariate_finding(name, entry))
     for name in _REPORTED_COVARIATES:
         if not any(entry == name or entry.startswith(f"{name}: ") for entry in entries):
-            words = name.replace("_", " ")
-            missing = Estimate.missing(
-                f"{words}: known for too few labelled cases, or equal in all of them"
-            )
+            missing = Estimate.missing(Reason(code="covariate_unknown", covariate=name))
             entries[name] = Bias(
                 coefficient=missing,
                 pull=missing,
@@ -276,12 +268,7 @@ def _add_matched_pairs(entries: dict[str, Bias], pairs: Sequence[LabelPair]) -> 
     for (name, entry), p in zip(matched.items(), corrected, strict=True):
         share, finding = entry.longer_preferred or entry.preferred, None
         if share and share.value is not None and p is not None and p < _ALPHA:
-            other = f"the one with the {name.replace(': ', ' ')}"
-            finding = (
-                "of two answers to one question with the same label, the judge scores "
-                f"{'the longer one' if name == 'length' else other} higher in "
-                f"{format_share_of(share, 'pair')}"
-            )
+            finding = describe_reason(Reason(code="pair_preference", covariate=name, share=share))
         entries[name] = entries[name].replace(matched=entry.replace(p_holm=p, finding=finding))
 
 
@@ -320,15 +307,13 @@ def _divided(estimate: Estimate, spread: float) -> Estimate:
 
 def _covariate_finding(name: str, entry: Bias) -> str | None:
     """The effects beyond chance, over all covariates."""
-    words = f"answers with the {name.removeprefix('tag ').replace(': ', ' ', 1)}"
-    words = _COVARIATE_WORDS.get(name, words)
     findings = []
     coefficient, pull = entry.coefficient.value, entry.pull.value if entry.pull else None
     if coefficient is not None and entry.p_holm is not None and entry.p_holm < _ALPHA:
-        findings.append(f"the judge errs {'more' if coefficient > 0 else 'less'} on {words}")
+        findings.append(Reason(code="errors_by_covariate", covariate=name, more=coefficient > 0))
     if pull is not None and entry.pull_p_holm is not None and entry.pull_p_holm < _ALPHA:
-        findings.append(f"it is too {'lenient' if pull > 0 else 'strict'} on {words}")
-    return "; ".join(findings) or None
+        findings.append(Reason(code="pull_by_covariate", covariate=name, lenient=pull > 0))
+    return describe_reasons(findings) or None
 
 
 @dataclass(frozen=True)
@@ -399,17 +384,17 @@ def firth_regression(
     y = np.array(outcome, dtype=float)
     columns = [np.array(column, dtype=float) for column in (number, *others)]
     if not n or y.min() == y.max():
-        reason = "there is no case" if not n else "the outcome is the same in every case"
+        reason = Reason(code="constant_outcome" if n else "no_cases")
         return RegressionEffect(Estimate.missing(reason, n=n, method=_FIRTH_METHOD), None)
     if columns[0].std() <= _TOLERANCE * max(1.0, float(np.abs(columns[0]).max())):
-        reason = "the number is the same in every case"
+        reason = Reason(code="constant_number")
         return RegressionEffect(Estimate.missing(reason, n=n, method=_FIRTH_METHOD), None)
     varying_columns = [columns[0], *(column for column in columns[1:] if column.std() > 0)]
     scaled = [(column - column.mean()) / column.std() for column in varying_columns]
     rows, times = np.unique(np.column_stack([*scaled, y]), axis=0, return_counts=True)
     table = _WeightedRows(np.column_stack([np.ones(len(rows)), rows[:, :-1]]), rows[:, -1], times)
     if np.linalg.matrix_rank(table.x) < table.x.shape[1]:
-        reason = "the number is determined by another one"
+        reason = Reason(code="collinear_number")
         return RegressionEffect(Estimate.missing(reason, n=n, method=_FIRTH_METHOD), None)
     value, best = _fit_penalized(table, np.zeros(len(varying_columns) + 1), None)
     drop = float(chdtri(1, 1 - LEVEL)) / 2  # of the log-likelihood, at both ends
@@ -422,9 +407,8 @@ def firth_regression(
 
     low, high = (_profile_end(below, float(value[1]), side) for side in (-1.0, 1.0))
     p = float(chdtrc(1, max(2 * (best - _fit_penalized(table, value, 0.0)[1]), 0.0)))
-    open_ended = None if low is not None and high is not None else "its interval has no end"
-    coefficient = Estimate(
-        value=float(value[1]), low=low, high=high, n=n, method=_FIRTH_METHOD, reason=open_ended
+    coefficient = Estimate.partial(
+        float(value[1]), low, high, Reason(code="open_interval"), n=n, method=_FIRTH_METHOD
     )
     return RegressionEffect(coefficient, p)
 

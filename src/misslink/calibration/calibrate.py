@@ -118,7 +118,7 @@ def calibrate(
     probability = judge_accuracy.probability_measures(pairs, seed)
     band, no_band = judge_accuracy.uncertain_band(pairs, criteria.band)
     prevalence = correct_prevalence(pairs, scored, cut, seed, tied, sample)
-    stored_audit, audit_reason = advice.matching_audit(audit, verdicts)
+    stored_audit, no_audit = advice.matching_audit(audit, verdicts)
     document = CalibrationDocument(
         metric=verdicts.metric,
         judge=verdicts.judge,
@@ -170,7 +170,7 @@ def calibrate(
         recalibration=judge_accuracy.recalibrate(pairs, seed),
         nested=judge_accuracy.nested_thresholds(pairs, seed, criteria.target),
         uncertain_band=band,
-        uncertain_band_reason=no_band,
+        uncertain_band_reason=describe_reason(no_band) if no_band else None,
         corrected=prevalence,
         labels_needed=labels_needed(
             pairs, prevalence.verdicts, prevalence.prediction_powered, prevalence.worth
@@ -187,7 +187,7 @@ def calibrate(
             if label.case_id in answers
         ),
         audit=stored_audit,
-        audit_reason=audit_reason,
+        audit_reason=describe_reason(no_audit) if no_audit else None,
         checks=(),
         verdict="",
         reasons=(),

@@ -24,6 +24,7 @@ from misslink.calibration_document import (
 )
 from misslink.documents import calibrations_of, manifest_of
 from misslink.metrics import GOOD_SHARES
+from misslink.render.reasons import describe_reason
 from misslink.stats import mean, paired_difference, proportion
 from misslink.stats.intervals import critical_value, interval_estimate, wilson_interval
 from misslink.stats.prevalence import (
@@ -32,7 +33,7 @@ from misslink.stats.prevalence import (
     prediction_powered,
     rogan_gladen,
 )
-from misslink.types import Estimate, Run
+from misslink.types import Estimate, Reason, Run
 
 _CURVE_SIZES = (25, 50, 100, 200, 300, 500, 1000, 2000, 5000)
 _TARGET_WIDTHS = (0.2, 0.1, 0.05)
@@ -113,7 +114,7 @@ def correct_prevalence(
 def label_error(sample: LabelSample) -> Estimate:
     """Return how often one annotator errs, by the pairs that disagree: d = 2 e (1 - e)."""
     if sample.disputed is None:
-        return Estimate.missing("fewer than 30 cases have the labels of two annotators")
+        return Estimate.missing(Reason(code="few_double_labels"))
     told = [share for share in sample.disputed if not math.isnan(share)]
     split = mean(told)
     if split.value is None or split.low is None or split.high is None:
@@ -153,7 +154,7 @@ def labels_needed(
     """
     if not pairs:
         return LabelsNeeded(
-            reason="no case is labelled",
+            reason=describe_reason(Reason(code="no_labelled_case")),
             share=None,
             unexplained=None,
             verdicts=verdicts,
@@ -247,7 +248,7 @@ def compare_corrected_shares(
     *,
     letters: tuple[str, str] = ("A", "B"),
     seed: int = 0,
-) -> tuple[dict[str, CorrectedDifference], str | None]:
+) -> tuple[dict[str, CorrectedDifference], tuple[Reason, ...]]:
     """Correct the shares of two runs that both store a calibration of the same judge and prompts.
 
     Parameters
@@ -265,35 +266,33 @@ def compare_corrected_shares(
     differences : dict of str to CorrectedDifference
         By the name of the share. Both runs are corrected by the one calibration of the two that
         has more labels.
-    reason : str or None
-        Why some or all are not corrected, if a run stores a calibration; None if neither does.
+    reasons : tuple of Reason
+        Why some or all are not corrected, if a run stores a calibration; empty if neither does.
     """
     stored = calibrations_of(a), calibrations_of(b)
     if not any(stored):
-        return {}, None
+        return {}, ()
     if not all(stored):
         without, other = letters if stored[1] else letters[::-1]
         documents = stored[1] or stored[0]
         mismatches = [judge_mismatch(a, b, metric, each) for metric, each in documents.items()]
         if all(mismatches):  # then it would be refused
-            return {}, "; ".join(dict.fromkeys(filter(None, mismatches)))
-        return {}, (
-            f"{without} has no calibration; evaluate it with  --calibration "
-            f"{other}/calibration.json, and both are corrected"
-        )
+            return {}, tuple(dict.fromkeys(filter(None, mismatches)))
+        return {}, (Reason(code="one_run_uncalibrated", without=without, other=other),)
     differences: dict[str, CorrectedDifference] = {}
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     for metric in sorted(stored[0].keys() | stored[1].keys()):
         both = [documents[metric] for documents in stored if metric in documents]
         if len(both) < len(stored):
-            reasons.append(f"only one run has a calibration of {metric}")
+            reasons.append(Reason(code="one_run_calibrated", metric=metric))
         elif mismatch := judge_mismatch(a, b, metric, *both):
-            reasons.append(f"{metric}: {mismatch}")
+            why = describe_reason(mismatch)
+            reasons.append(Reason(code="metric_not_corrected", metric=metric, why=why))
         else:
             document = max(both, key=label_count)
             difference = corrected_share_difference(a, b, metric, document, ids, seed=seed)
             differences[difference.name] = difference
-    return differences, "; ".join(dict.fromkeys(reasons)) or None
+    return differences, tuple(dict.fromkeys(reasons))
 
 
 def corrected_share_difference(
@@ -325,9 +324,9 @@ def corrected_share_difference(
     before, after = verdict_scores(a, metric), verdict_scores(b, metric)
     cases = [case for case in before if case in after and (ids is None or case in ids)]
     name, n, labels = GOOD_SHARES.get(metric, metric), len(cases), label_count(document)
-    if cut is None or isinstance(judge, str) or not cases:
-        reason = judge if isinstance(judge, str) else "its calibration has no threshold"
-        reason = reason if cases else f"no case has a {metric} verdict in both"
+    if cut is None or judge is None or not cases:
+        reason = Reason(code="no_threshold" if judge else "no_error_rates")
+        reason = reason if cases else Reason(code="no_shared_verdict", metric=metric)
         missing = Estimate.missing(reason, n=n, method="rogan-gladen")
         return CorrectedDifference(name, metric, missing, missing, missing, labels)
     good = [[float(scores[case] >= cut) for case in cases] for scores in (before, after)]
@@ -337,7 +336,7 @@ def corrected_share_difference(
     return CorrectedDifference(name, metric, first, second, difference, labels)
 
 
-def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument) -> str | None:
+def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument) -> Reason | None:
     """Return why the error rates of one judge do not apply to both runs; None if they do.
 
     Parameters
@@ -349,8 +348,7 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument)
     """
     judges = [manifest_of(run).judge for run in (a, b)]
     if judges[0] != judges[1] or not judges[0]:
-        named = [judge or "no judge" for judge in judges]
-        return f"one run was judged by {named[0]}, the other by {named[1]}"
+        return Reason(code="runs_of_other_judges", first=judges[0], second=judges[1])
     prompts: list[dict[str, set[str]]] = []
     for run in (a, b):
         hashes = defaultdict(set)
@@ -360,13 +358,15 @@ def judge_mismatch(a: Run, b: Run, metric: str, *documents: CalibrationDocument)
         prompts.append(hashes)
     for name in sorted(prompts[0].keys() & prompts[1].keys()):
         if prompts[0][name] != prompts[1][name]:
-            return f"the prompt '{name}' is not the same in both runs"
+            return Reason(code="runs_of_other_prompts", name=name)
     for document in documents:
         if document.judge and document.judge != judges[0]:
-            return f"the calibration is of the judge {document.judge}, and the runs of {judges[0]}"
+            return Reason(
+                code="calibration_of_other_judge", calibrated=document.judge, judge=judges[0]
+            )
         for name, sha256 in document.prompts.items():
             if any(name in hashes and sha256 not in hashes[name] for hashes in prompts):
-                return f"the prompt '{name}' is not the one of the calibration"
+                return Reason(code="calibration_of_other_prompt", name=name)
     return None
 
 

@@ -22,7 +22,7 @@ from misslink.io.labels import ADJUDICATED, Label, Labels, read_labels
 from misslink.io.manifest import display_path
 from misslink.stats import mean
 from misslink.stats.agreement import cohen_kappa, cross_table, krippendorff_alpha, percent_agreement
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 _MIN_COPIED_LABELS = 20  # identical labels by two annotators that make a copied file likely
 _GRADE_STEPS = 50  # of a graded label; alpha takes at most 100 grades
@@ -208,10 +208,8 @@ def annotator_agreement(
     ordinal: Estimate | None = None
     shared = {item: by_annotator for item, by_annotator in items.items() if len(by_annotator) > 1}
     if not shared:
-        alone = "no item was labelled by two annotators"
-        if len(names) == 1:
-            alone = "only one annotator labelled"
-        missing = Estimate.missing(f"{alone}, so agreement between annotators is not known")
+        code = "one_annotator" if len(names) == 1 else "no_item_labelled_twice"
+        missing = Estimate.missing(Reason(code=code))
         alpha = percent = kappa = with_judge = missing
     else:
         rows = [[row.get(name) for name in names] for row in shared.values()]
@@ -229,7 +227,7 @@ def annotator_agreement(
             first, second = zip(*calls, strict=True)
             kappa = cohen_kappa(cross_table(first, second)[1], seed=seed)
         else:
-            kappa = Estimate.missing(f"kappa compares two annotators, not {len(names)}")
+            kappa = Estimate.missing(Reason(code="kappa_of_two", annotators=len(names)))
         joined = [
             [*row, float(judge[item]) if item in judge else None]
             for item, row in zip(shared, calls, strict=True)
@@ -274,8 +272,8 @@ def _annotator_summary(
         if len(items[item]) > 1
     ]
     pairs = [(good, judge[item]) for item, good in own.items() if item in judge]
-    agreed = kappa = Estimate.missing("the judge has no verdict on these items")
-    others = Estimate.missing("no other annotator labelled these items")
+    agreed = kappa = Estimate.missing(Reason(code="items_without_verdict"))
+    others = Estimate.missing(Reason(code="items_of_one_annotator"))
     if other_agreements:
         others = mean(other_agreements, seed=seed)
     if pairs:

@@ -256,7 +256,7 @@ def recalibrate(pairs: Sequence[LabelPair], seed: int) -> Recalibrations:
         By form; ``reason`` if there is nothing to fit on.
     """
     good, chance = _labelled_probabilities(pairs)
-    reason = _too_few_reason(good, "the judge gives no probability")
+    reason = _too_few_reason(good, "no_probability")
     if reason:
         return Recalibrations(reason=reason, platt=None, isotonic=None)
 
@@ -298,7 +298,7 @@ def nested_thresholds(
         to fit on.
     """
     good, scores = [pair.good for pair in pairs], [pair.score for pair in pairs]
-    reason = _too_few_reason(good, "no labelled case has a verdict")
+    reason = _too_few_reason(good, "nothing_labelled")
     document: dict[str, FittedThreshold | str | None] = {"reason": reason}
     if reason:
         return document
@@ -320,7 +320,7 @@ def nested_thresholds(
 
 def uncertain_band(
     pairs: Sequence[LabelPair], certainty: float
-) -> tuple[tuple[float, float] | None, str | None]:
+) -> tuple[tuple[float, float] | None, Reason | None]:
     """Return the probabilities at which either call would be wrong too often.
 
     Parameters
@@ -334,21 +334,21 @@ def uncertain_band(
     band : (low, high) or None
         Where a Platt curve through the labels gives a good case a probability between
         1 - `certainty` and `certainty`.
-    reason : str or None
+    reason : Reason or None
         Why there is none.
     """
     good, chance = _labelled_probabilities(pairs)
     if len(good) < _MIN_LABELS or min(sum(good), len(good) - sum(good)) < _MIN_RARER_LABELS:
-        least = f"{_MIN_LABELS} labels with a probability, {_MIN_RARER_LABELS} of either kind"
-        return None, f"a band needs {least}"
+        least = {"labels": _MIN_LABELS, "rarer": _MIN_RARER_LABELS}
+        return None, Reason(code="few_labels_for_band", **least)
     curve = fit_platt(good, chance)
     if curve.slope <= 0:
-        return None, "good cases have no higher probability than bad ones, so no band helps"
+        return None, Reason(code="band_of_no_use")
     logit = math.log(certainty / (1 - certainty))
     low = max((-logit - curve.intercept) / curve.slope, 0.0)
     high = min((logit - curve.intercept) / curve.slope, 1.0)
     if low >= high:
-        return None, f"one of the two calls is {100 * certainty:.0f}% certain at every probability"
+        return None, Reason(code="certain_everywhere", certainty=certainty)
     return (low, high), None
 
 
@@ -358,9 +358,9 @@ def _labelled_probabilities(pairs: Sequence[LabelPair]) -> tuple[list[bool], lis
 
 
 def _too_few_reason(good: Sequence[bool], none: str) -> str | None:
-    if not good:
-        return none
+    """Why nothing can be fitted on labels; the code `none` where there are none."""
     rarer = min(sum(good), len(good) - sum(good))
-    if rarer < 2:
-        return f"the rarer label has {rarer} cases; fitting and measuring needs 2 or more"
-    return None
+    if good and rarer >= 2:
+        return None
+    reason = Reason(code="few_of_rarer_label", n=rarer) if good else Reason(code=none)
+    return describe_reason(reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from misslink.calibration.stored_calibration import own_calibrations
+from misslink.calibration.stored_calibration import current_calibrations
 from misslink.documents import calibrations_of, replay_of
 from misslink.parts import select_items
 from misslink.render.reasons import describe_reason
@@ -31,7 +31,7 @@ def find_labelled_failures(run: Run) -> dict[str, bool]:
 
     Labels of this run's own answers count, of faithfulness and correctness; ties decide nothing.
     """
-    own, documents = own_calibrations(run), calibrations_of(run)
+    own, documents = current_calibrations(run), calibrations_of(run)
     labels: dict[str, dict[str, bool]] = {}
     for metric in _JUDGED_BAD:
         for case_id, share in documents[metric].labelled.items() if metric in own else ():
@@ -109,7 +109,9 @@ def correct_failed(run: Run, *, seed: int = 0) -> Estimate:
     if not found:
         return Estimate.missing(Reason(code="not_calibrated"))
     calls = {link.case_id: float(link.failed) for link in run.links if link.failed is not None}
-    documents = [calibrations_of(run)[metric] for metric in own_calibrations(run) & {*_JUDGED_BAD}]
+    documents = [
+        calibrations_of(run)[metric] for metric in current_calibrations(run) & {*_JUDGED_BAD}
+    ]
     weights, strata, split = dict[str, float](), dict[str, str](), dict[str, float]()
     for document in documents:
         weights |= document.label_weights

@@ -14,10 +14,12 @@ from misslink.calibration_document import CalibrationDocument, ScoreDistribution
 from misslink.documents import CorrectedShare, Drift, calibrations_of
 from misslink.io.numbers import parse_estimate
 from misslink.metrics import GOOD_SHARES
+from misslink.render.format import as_sentence
+from misslink.render.reasons import describe_reason
 from misslink.stats import proportion
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
 from misslink.stats.prevalence import rogan_gladen
-from misslink.types import Estimate, Run
+from misslink.types import Estimate, Reason, Run
 
 RATE_NAMES = ("sensitivity", "specificity")
 LINKING_METRIC = "faithfulness"  # its calibration corrects risks and makes failures inconclusive
@@ -33,22 +35,21 @@ def verdict_scores(run: Run, metric: str) -> dict[str, float]:
     }
 
 
-def judge_error_rates(document: CalibrationDocument) -> ConfusionMatrix | ErrorRates | str:
-    """Return the judge's errors by a calibration, or why they are unknown.
+def judge_error_rates(document: CalibrationDocument) -> ConfusionMatrix | ErrorRates | None:
+    """Return the judge's errors by a calibration; None if it does not have them.
 
     Of a weighted sample the rates count, not the plain table.
     """
     table, weighted = document.confusion, len(set(document.label_weights.values())) > 1
     if table is not None and not weighted:
         return ConfusionMatrix(table.true_good, table.false_bad, table.false_good, table.true_bad)
-    rates = _error_rates(document.agreement, document)
-    return rates or "its calibration has no error rates of the judge"
+    return _error_rates(document.agreement, document)
 
 
 def label_count(document: CalibrationDocument) -> int:
     """Return the number of labelled cases of a calibration."""
     judge = judge_error_rates(document)
-    return document.n or (0 if isinstance(judge, str) else judge.n)
+    return document.n or (judge.n if judge else 0)
 
 
 def read_estimate(value: object) -> Estimate | None:
@@ -126,7 +127,7 @@ def _documents_by_metric(stored: Any) -> dict[str, Mapping[str, Any]]:
     return documents
 
 
-def own_calibrations(run: Run) -> frozenset[str]:
+def current_calibrations(run: Run) -> frozenset[str]:
     """Return the metrics whose stored calibration is of this run's own verdicts."""
     return frozenset(
         metric
@@ -185,7 +186,7 @@ def _corrected_share(
     scores = [score for case_id, score in everyone.items() if ids is None or case_id in ids]
     called = 0
     if document.threshold is None or not scores:
-        why = "its calibration has no threshold" if scores else f"no case has a {metric} verdict"
+        why = Reason(code="no_threshold") if scores else Reason(code="no_verdict", metric=metric)
         raw = Estimate.missing(why, n=len(scores))
     else:
         called = sum(score >= document.threshold for score in scores)
@@ -195,16 +196,14 @@ def _corrected_share(
     labels = label_count(document)
     if method == PREDICTION_POWERED:  # ties count as half good
         labels += document.corrected.ties
-    counted = f"{labels:,} label{'' if labels == 1 else 's'}"
+    note = Reason(code="corrected_by_own_labels", labels=labels)
     if method == PREDICTION_POWERED:
-        note = f"By prediction-powered inference from {counted} of this run's verdicts."
-    elif own:
-        note = f"By the judge's error rates on {counted} of this run's verdicts."
-    else:
-        whose = "of another run" if document.verdicts_sha256 else "of this run or of another"
-        note = f"By the judge's error rates on {counted} {whose}; valid if the judge has the same error rates here."
-    name = GOOD_SHARES.get(metric, metric)
-    return CorrectedRate(name, metric, raw, estimate, method, labels, own, note)
+        note = Reason(code="corrected_by_prediction", labels=labels)
+    elif not own:
+        other = document.verdicts_sha256 is not None
+        note = Reason(code="corrected_by_other_labels", labels=labels, other_run=other)
+    name, text = GOOD_SHARES.get(metric, metric), as_sentence(describe_reason(note))
+    return CorrectedRate(name, metric, raw, estimate, method, labels, own, text)
 
 
 def _share_estimate(
@@ -212,7 +211,7 @@ def _share_estimate(
 ) -> tuple[Estimate, str]:
     """The corrected share, and how; `whole`: the document's own numbers are about these cases."""
     if raw.value is None:
-        return Estimate.missing(raw.reason or "", n=raw.n), ROGAN_GLADEN
+        return Estimate.missing(raw.why, n=raw.n), ROGAN_GLADEN
     corrected = document.corrected
     methods = (
         (corrected.prediction_powered, PREDICTION_POWERED),
@@ -221,8 +220,9 @@ def _share_estimate(
     if estimates := [(estimate, method) for estimate, method in methods if whole and estimate]:
         return next((entry for entry in estimates if entry[0].value is not None), estimates[0])
     judge = judge_error_rates(document)
-    if isinstance(judge, str):
-        return Estimate.missing(judge, n=raw.n, method=ROGAN_GLADEN), ROGAN_GLADEN
+    if judge is None:
+        unknown = Reason(code="no_error_rates")
+        return Estimate.missing(unknown, n=raw.n, method=ROGAN_GLADEN), ROGAN_GLADEN
     return rogan_gladen(called, raw.n, judge), ROGAN_GLADEN
 
 
@@ -255,13 +255,7 @@ class ScoreDrift:
     @property
     def sentence(self) -> str:
         """The change, with its numbers, and the action to take."""
-        p = "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
-        return (
-            f"The judge's scores of {self.metric} have changed since it was calibrated: their mean "
-            f"was {self.before[1]:.2f} over {self.before[0]:,} and is {self.now[1]:.2f} over "
-            f"{self.now[0]:,} (Kolmogorov-Smirnov D = {self.distance:.2f}, {p}); the answers or "
-            "the judge have changed, so label some new answers."
-        )
+        return as_sentence(describe_reason(Reason(code="scores_drifted", **vars(self))))
 
     def summary_entry(self) -> Drift:
         """Return it as a run's summary has it."""

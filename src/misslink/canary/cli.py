@@ -168,7 +168,7 @@ def watch(
 
 @dataclass
 class _RunSeries:
-    """Runs in processes of their own, and how the last one ended."""
+    """Runs in separate processes, and how the last one ended."""
 
     arguments: list[str]
     limit_s: float

@@ -41,7 +41,7 @@ class CanaryResult:
         An expected passage is within k, its relevance reaches the least that the canary wants,
         and the answer is right where it was judged. None: part of that was not measured.
     reason : str
-        Why it is healthy, is not, or cannot be told.
+        Why it is healthy, is not, or is not known.
     rank : int or None
         Of the first expected passage within k, from 1.
     coverage : float or None

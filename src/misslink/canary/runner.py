@@ -314,7 +314,7 @@ async def _measure_relevance(
 async def _list_corpus(
     request: CanaryRequest, watcher: Watcher, notes: list[str]
 ) -> Sequence[Passage] | None:
-    """What the app retrieves from; None where that cannot be told."""
+    """What the app retrieves from; None where that is not known."""
     if request.corpus is not None:
         return request.corpus
     passages = None

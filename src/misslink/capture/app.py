@@ -184,7 +184,7 @@ History = Sequence[Message]
 def history_place(app: Any, input_key: str | None = None) -> str | None:
     """Where an app takes earlier messages: a field or parameter, or the id of a session.
 
-    A session is asked the earlier questions one after another. None: the app takes a question alone.
+    A session receives the earlier questions one after another. None: the app takes a question alone.
     """
     app = framework_caller(app) or app
     if isinstance(app, HttpApp):

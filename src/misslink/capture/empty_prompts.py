@@ -23,7 +23,7 @@ def settle_prompts(traces: Mapping[str, Trace]) -> Mapping[str, Trace]:
     to answer, and all answers are one such refusal or copied from passages, no model is at work:
     what the answers themselves hold was shown.
     """
-    by_app = {name: trace for name, trace in traces.items() if _is_own_reply(trace)}
+    by_app = {name: trace for name, trace in traces.items() if _is_fixed_reply(trace)}
     replies = Counter(fold(trace.answer or "") for trace in by_app.values())
     fixed = {reply for reply, count in replies.items() if count > 1 and declines(reply)}
     if any(trace.prompt is not None for trace in traces.values()):
@@ -43,7 +43,7 @@ def settle_prompts(traces: Mapping[str, Trace]) -> Mapping[str, Trace]:
     )
 
 
-def _is_own_reply(trace: Trace) -> bool:
+def _is_fixed_reply(trace: Trace) -> bool:
     """Whether no model call that was seen gave the answer, after a search that was."""
     is_watched = trace.model_calls is not None and bool(trace.calls)
     return is_watched and trace.answer is not None and trace.prompt is None
@@ -55,7 +55,7 @@ def _is_copied(trace: Trace) -> bool:
 
 
 def _show_answer(trace: Trace) -> Trace:
-    """The trace, of which the model was shown nothing but what the answer holds of the passages."""
+    """The trace, with only those parts of the passages as shown that are in the answer."""
     reply = trace.answer or ""
     match = match_prompts(trace.retrieved, [ModelCall(reply, reply)], reply)
     fields = match.trace_fields(trace.retrieved)

@@ -161,7 +161,7 @@ _STORE_METHODS = (*_SEARCHES, *(f"a{name}" for name in _SEARCHES))
 
 @dataclass
 class _Search:
-    """A search while it runs; the store is asked only where `results` is None."""
+    """A search while it runs; the store is searched only where `results` is None."""
 
     results: Any = None
 

@@ -30,7 +30,7 @@ def labelled_ids(cases: Iterable[Case]) -> dict[str, str]:
 
 
 async def check_gold_ids(watcher: Watcher, gold: GoldSet, trace: Trace) -> bool | None:
-    """Refuse relevant ids of which the app's own store lacks most.
+    """Refuse relevant ids if the app's own store lacks most of them.
 
     Parameters
     ----------

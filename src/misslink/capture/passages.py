@@ -125,7 +125,7 @@ def id_spellings(name: str) -> set[str]:
     return {name, plain, decomposed, plain.lower(), plain.upper(), f"./{plain}"}
 
 
-def has_own_id(passage: Passage) -> bool:
+def has_document_id(passage: Passage) -> bool:
     """Whether its document had an id; otherwise the id is a hash of the text."""
     return passage.id != content_id(passage.text)
 
@@ -169,10 +169,10 @@ def adopt_inner_ids(chunks: Sequence[Passage], inner: Iterable[Passage]) -> tupl
     A compressor cuts texts and builds new documents: if no text is the same, that of the only
     passage that contains it.
     """
-    wholes = [(chunk.id, fold(chunk.text)) for chunk in inner if has_own_id(chunk)]
+    wholes = [(chunk.id, fold(chunk.text)) for chunk in inner if has_document_id(chunk)]
     result = []
     for chunk in chunks:
-        if wholes and not has_own_id(chunk):
+        if wholes and not has_document_id(chunk):
             text = fold(chunk.text)
             sources = {name for name, whole in wholes if whole == text}
             if not sources and len(text) >= _MIN_CUT:

@@ -111,7 +111,7 @@ def searched_source(call: SearchCall) -> Any:
     """
     source = getattr(call.source, "vectorstore", call.source)
     is_store = hasattr(type(source), "similarity_search")
-    if is_store or _held_documents(source) is not None or len(call.stores) != 1:
+    if is_store or _listed_documents(source) is not None or len(call.stores) != 1:
         return source
     return call.stores[0]
 
@@ -122,7 +122,7 @@ def find_sources(app: Any) -> list[Any]:
     from langchain_core.vectorstores import VectorStore
 
     def is_source(thing: Any, kinds: Sequence[type]) -> bool:
-        is_retriever = BaseRetriever in kinds and _held_documents(thing) is not None
+        is_retriever = BaseRetriever in kinds and _listed_documents(thing) is not None
         return VectorStore in kinds or is_retriever
 
     return _reachable(app, is_source)
@@ -180,7 +180,7 @@ async def fetch_by_ids(
 
     None where it cannot be asked.
     """
-    documents: Any = _held_documents(source)
+    documents: Any = _listed_documents(source)
     if documents is None and _is_chroma(source):
         # Its own way: it looks metadata up, and its get_by_ids fails on a passage without any.
         query = {"ids": list(ids)} if id_key is None else {"where": {id_key: {"$in": list(ids)}}}
@@ -204,7 +204,7 @@ async def stored_documents(
 
     Those of Chroma and LangChain's InMemoryVectorStore have their ``vector``, if wanted.
     """
-    if (own := _held_documents(source)) is not None:
+    if (own := _listed_documents(source)) is not None:
         return own
     if isinstance(places := getattr(source, "index_to_docstore_id", None), dict):
         documents = [source.docstore.search(name) for name in places.values()]  # FAISS
@@ -226,7 +226,7 @@ async def stored_documents(
     return rows
 
 
-def _held_documents(source: Any) -> list[Any] | None:
+def _listed_documents(source: Any) -> list[Any] | None:
     """The documents of a retriever that holds them itself, such as BM25Retriever."""
     documents = getattr(source, "docs", None)
     return documents if isinstance(documents, list) else None

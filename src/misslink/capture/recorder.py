@@ -130,7 +130,7 @@ class SearchCall:
 
         A call that timed out or was cancelled reports no end. In the thread and task it was made
         in, its frame must therefore still be on the stack; tasks and threads started inside of
-        it have stacks of their own.
+        it have separate stacks.
         """
         if self.done:
             return False

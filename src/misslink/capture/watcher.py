@@ -36,7 +36,7 @@ from misslink.capture.passages import (
     adopt_inner_ids,
     chunks_from,
     find_id_key,
-    has_own_id,
+    has_document_id,
     passages_from,
 )
 from misslink.capture.rank_probe import (
@@ -194,7 +194,7 @@ class Watcher:
         except InputError as too_long:
             return Trace(case_id=case.id, error=str(too_long), latency_s=outcome.seconds)
         chunks = [chunk for _, chunks in lists for chunk in chunks]
-        if self.id_key is None and not any(map(has_own_id, chunks)):
+        if self.id_key is None and not any(map(has_document_id, chunks)):
             key, is_unique = find_id_key(chunks, self.labels)
             if is_unique:
                 self.id_key = key
@@ -257,7 +257,7 @@ class Watcher:
     async def fetch(self, ids: Iterable[str]) -> dict[str, Passage] | None:
         """Those of `ids` that the app's own corpus holds, as passages (whose rank means nothing).
 
-        None where that cannot be told: no search was seen yet, or a retriever among them keeps
+        None where that is not known: no search was seen yet, or a retriever among them keeps
         its documents where LangChain cannot ask for them by id.
         """
         wanted_ids = list(dict.fromkeys(ids))
@@ -294,7 +294,7 @@ class Watcher:
         -------
         tuple of Passage or None
             Source after source, ``rank`` being the place; of two passages under one id the first.
-            None where it cannot be told: no search was seen, one of the sources cannot be listed
+            None where it is not known: no search was seen, one of the sources cannot be listed
             or does not list what it gave, or there are more than `limit`.
         """
         if not self._sources or not self._every_source_known:
@@ -583,13 +583,13 @@ def record_retrieval(query: str, passages: Any, *, name: str = "search") -> None
     if recorder is None:
         hooks = sys.modules.get("misslink.capture.hooks")
         if hooks is not None and hooks.is_recording():
-            _warn_of_lost_search()
+            _warn_search_without_case()
         return  # the app runs in production, where this costs nothing
     recorder.record(str(query), passages, name)
 
 
 @cache
-def _warn_of_lost_search() -> None:
+def _warn_search_without_case() -> None:
     _log.warning(
         "record_retrieval was called outside of a case's thread, so its search belongs to no case; "
         "start the thread with contextvars.copy_context().run"

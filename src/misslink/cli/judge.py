@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -157,7 +157,7 @@ def audit(
     metric: list[str] | None = option(
         None,
         "--metric",
-        "Metric to audit; the first one selects the cases; repeatable.",
+        "Metric to audit or rubric:FILE; the first draws cases; repeatable.",
         show_default=", ".join(_DEFAULT_METRICS),
     ),
     against: Path | None = option(
@@ -182,7 +182,7 @@ def audit(
     A case costs up to 6 judge calls, or 5 if the run's replies are cached. The result is saved as
     RUN/audit.json.
     """
-    from misslink.api.saved_run import SavedRun, config_as_in_run, open_run_judge
+    from misslink.api.saved_run import RunJudging, SavedRun, config_as_in_run
     from misslink.calibration_document import Audit
     from misslink.documents import DEFAULT_K, manifest_of
     from misslink.io import read_complete_run
@@ -191,6 +191,7 @@ def audit(
         audit_asks,
         audit_cases,
         audit_notes,
+        audited_metrics,
         compare_verdicts,
         correct_changes,
         is_deterministic,
@@ -204,14 +205,17 @@ def audit(
         summarize_preferences,
     )
     from misslink.judge.judged_metric import Subject
-    from misslink.judge.prompts import Prompts
-    from misslink.registry import judged_metrics
+    from misslink.metrics.rubric import is_rubric, metric_name, read_rubrics
 
     whole = read_complete_run(run)
     config = config_as_in_run(whole, judge, **given)
-    prompts, k = Prompts.from_spec(config.prompts), manifest_of(whole).k or DEFAULT_K
-    names, drawn = _draw_sample(whole, run, list(dict.fromkeys(metric or ())), sample, seed)
-    metrics = [judged_metrics.get(name) for name in names]
+    rubrics = read_rubrics(name for name in metric or () if is_rubric(name))
+    judging = RunJudging(whole, judge, config, cache, concurrency, rubrics)
+    prompts, k = judging.prompts, manifest_of(whole).k or DEFAULT_K
+    by_name = audited_metrics() | {rubric.name: rubric for rubric in rubrics}
+    wanted = list(dict.fromkeys(map(metric_name, metric or ())))
+    names, drawn = _draw_sample(whole, run, wanted, by_name, sample, seed)
+    metrics = [by_name[name] for name in names]
     traces = by_case(whole.traces)
     subjects = [Subject(case, traces[case.id], k, prompts) for case in drawn.cases]
     pairs = []
@@ -223,12 +227,9 @@ def audit(
             for pair in pair_answers(whole, read_complete_run(against), names=both)
             if pair.case_id in ids
         ]
-    opened = open_run_judge(
-        whole, judge, config, cache=cache, concurrency=concurrency, dry_run=dry_run
-    )
 
     async def forecast() -> None:
-        async with opened as session:
+        async with judging.open(dry_run=True) as session:
             asks = audit_asks(subjects, metrics, session, repeat=config.repeats, seed=seed)
             preferences = [
                 ask
@@ -236,11 +237,11 @@ def audit(
                 if pair.reason is None and pair.a.strip() != pair.b.strip()
                 for ask in pair.asks(prompts)
             ]
-            judging = await forecast_judging((), (), session, [*asks, *preferences])
-            output.print_json(asdict(judging)) if as_json else output.print_forecast(judging)
+            calls = await forecast_judging((), (), session, [*asks, *preferences])
+            output.print_json(asdict(calls)) if as_json else output.print_forecast(calls)
 
     async def work() -> Audit:
-        async with opened as session:
+        async with judging.open() as session:
             if against is not None:
                 require_preference_judge(session)  # before anything else is asked and paid for
             with output.progress_bars() as progress:
@@ -289,12 +290,16 @@ def audit(
 
 
 def _draw_sample(
-    run: Run, folder: Path, metrics: Sequence[str], size: int, seed: int
+    run: Run,
+    folder: Path,
+    metrics: Sequence[str],
+    known: Collection[str],
+    size: int,
+    seed: int,
 ) -> tuple[Sequence[str], AuditSample]:
     """The metrics to audit and the drawn cases; raise InputError if there are none."""
-    from misslink.judge.checks.audit import audited_metrics, draw_audit_sample
+    from misslink.judge.checks.audit import draw_audit_sample
 
-    known = audited_metrics()
     for name in metrics:
         if name not in known:
             hint = known_names(name, sorted(known), " to audit")

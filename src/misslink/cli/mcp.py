@@ -203,7 +203,7 @@ def _options(given: dict[str, str | None]) -> list[str]:
 
 
 async def _command(name: str, *arguments: str) -> dict[str, object]:
-    """Run a command in a process of its own, whose stdout is not the protocol's."""
+    """Run a command in a separate process, whose stdout is not the protocol's."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "misslink", name, "--json", *arguments),

@@ -36,6 +36,7 @@ def rejudge(
         "Later run of that judge, to separate its changes from the app's.",
         show_default=False,
     ),
+    metric: list[str] = field_option("metrics", default=[]),
     corpus: str | None = field_option("corpus", show_default="what the run knows of it"),
     engine: str = field_option("engine"),
     concurrency: int = shared.CONCURRENCY_OPTION,
@@ -61,6 +62,7 @@ def rejudge(
     from misslink.api.saved_run import SavedRun, config_as_in_run
     from misslink.event_loops import run_async
     from misslink.io.storage import redact_url
+    from misslink.metrics.rubric import metric_name
     from misslink.pipeline.rejudge import forecast_rejudging
     from misslink.render.format import format_difference, pluralize
     from misslink.types import Estimate
@@ -71,6 +73,7 @@ def rejudge(
         "out": out,
         "sample": sample,
         "later": later,
+        "metrics": metric,
         "corpus": corpus,
         "engine": engine,
         "concurrency": concurrency,
@@ -102,18 +105,18 @@ def rejudge(
         f"The same answers by {summary['judge']}, against {about['judge']} in {redact_url(run)} "
         f"({about['cases']:,} of {pluralize(about['of'], 'case')}):"
     )
-    for name in _SHOWN:
+    for name in (*_SHOWN, *map(metric_name, metric)):
         estimate = about["difference"].get(name)
         if estimate and estimate["value"] is not None:
             change = format_difference(name, Estimate.model_validate(estimate))
             output.print_line(f"  {name} {change.brief}, n = {estimate['n']:,}")
     if separation := about.get("separation"):
-        for line in _tell_apart(separation):
+        for line in _describe_separation(separation):
             output.print_line(line)
     output.print_line(f"By case:  misslink compare {redact_url(run)} {redact_url(out)}")
 
 
-def _tell_apart(separation: dict[str, Any]) -> Iterator[str]:
+def _describe_separation(separation: dict[str, Any]) -> Iterator[str]:
     """Say how much of the change the judge made, and how much the app."""
     from misslink.render.format import format_difference
     from misslink.types import Estimate

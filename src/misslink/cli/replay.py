@@ -29,6 +29,9 @@ def replay(
     ),
     sample: int = option(40, "--sample", "Maximum cases per failure mode.", min=1),
     judge: str | None = shared.JUDGE_OF_RUN,
+    metric: list[str] = option(
+        [], "--metric", "Criterion of the run: rubric:FILE; repeatable.", show_default=False
+    ),
     concurrency: int = shared.CONCURRENCY_OPTION,
     cache: Path | None = shared.CACHE_OPTION,
     seed: int = shared.SEED_OPTION,
@@ -53,29 +56,36 @@ def replay(
     """
     import misslink
     from misslink.api.replay import forecast_replay
-    from misslink.api.saved_run import SavedRun, config_as_in_run
+    from misslink.api.saved_run import RunJudging, SavedRun, config_as_in_run
+    from misslink.metrics.rubric import read_rubrics
 
-    saved = SavedRun.open(run)
-    judging: dict[str, Any] = {
-        "sample": sample,
-        "judge": judge,
-        "judge_config": config_as_in_run(saved.run, judge, **given),
-        "concurrency": concurrency,
-        "cache": cache or DEFAULT_CACHE,
-        "seed": seed,
-    }
+    saved, rubrics = SavedRun.open(run), read_rubrics(metric)
+    config = config_as_in_run(saved.run, judge, **given)
     if dry_run:
-        generations, forecast = forecast_replay(saved, **judging)
+        judging = RunJudging(saved.run, judge, config, cache or DEFAULT_CACHE, concurrency, rubrics)
+        generations, forecast = forecast_replay(judging, sample=sample, seed=seed)
         if as_json:
             output.print_json({"generations": generations, **asdict(forecast)})
         else:
             print(f"The app would answer at most {generations} questions, by experience a third.")
             output.print_forecast(forecast)
         return
-    keys: dict[str, Any] = {"id_key": id_key, "input_key": input_key, "app_config": app_config}
-    result = output.run_with_progress(
-        partial(misslink.replay, saved, app or None, **judging, **keys)
+    work = partial(
+        misslink.replay,
+        saved,
+        app or None,
+        sample=sample,
+        judge=judge,
+        judge_config=config,
+        metrics=rubrics,
+        concurrency=concurrency,
+        cache=cache or DEFAULT_CACHE,
+        seed=seed,
+        id_key=id_key,
+        input_key=input_key,
+        app_config=app_config,
     )
+    result = output.run_with_progress(work)
     output.print_result(result.document(), _print_replay, as_json=as_json)
 
 

@@ -23,20 +23,12 @@ from misslink.comparison.shared_part import share_cases
 from misslink.documents import METRIC_LEVELS, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
+from misslink.render.format import as_sentence
+from misslink.render.reasons import describe_reason, describe_reasons
 from misslink.stats.run_comparison import compare_paired_runs
 from misslink.types import Estimate, Reason, Run
 
 PASSED = "link.failures.passed"
-_LEFT_OUT = {  # why cases are not compared, by the runs' names
-    "only_in_a": "are only in {0}",
-    "only_in_b": "are only in {1}",
-    "asks_something_else": "ask different questions",
-    "not_selected": "were not selected",
-}
-_REJUDGE_HINT = (
-    "The judges differ, so judged metrics have no winner: judge one run again with the judge of "
-    "the other,  misslink rejudge RUN --judge NAME --out FOLDER, and compare that."
-)
 _RunValue = tuple[Run, MetricValue]  # a run with only the compared cases, and one metric of it
 
 
@@ -133,14 +125,14 @@ def compare_runs(
         preferred = matched[place]
         notes = []  # what is compared comes first
         if omitted := pairing.left_out[place - 1]:
-            counts = [f"{count} {_LEFT_OUT[why].format(*titles)}" for why, count in omitted.items()]
-            notes.append(f"{len(ids)} cases are compared; of the others, {', '.join(counts)}.")
-        notes += [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[place - 1]]
-        notes += [difference.sentence for difference in differs]
+            a, b = titles
+            notes.append(Reason(code="cases_left_out", n=len(ids), left_out=omitted, a=a, b=b))
+        notes += [*pairing.notes[place - 1], *(difference.meaning for difference in differs)]
         if not same_judge:
-            notes.append(_REJUDGE_HINT)
-        if uncorrected:
-            notes.append(f"Not corrected for the judge's errors: {uncorrected}.")
+            notes.append(Reason(code="rejudge_to_compare"))
+        why_uncorrected = describe_reasons(uncorrected) or None
+        if why_uncorrected:
+            notes.append(Reason(code="differences_not_corrected", why=why_uncorrected))
         turned = _flipped(passed[0], passed[place], ids) or {"better": [], "worse": []}
         comparisons.append(
             {
@@ -163,8 +155,8 @@ def compare_runs(
                 "lacking": one_sided_missing_values(list(sides.values()), ids),
                 "preference": preferred.document(named.run, ids) if preferred else None,
                 "same_judge": same_judge,
-                "notes": notes,
-                "uncorrected": uncorrected,
+                "notes": [as_sentence(describe_reason(note)) for note in notes],
+                "uncorrected": why_uncorrected,
                 "differs": [{"what": d.what, "a": d.a, "b": d.b} for d in differs],
                 "left_out": omitted,
             }
@@ -284,7 +276,7 @@ def _metric_comparison(
         missing = next((v.estimate for _, v in (a, b) if v.estimate.value is None), None)
         reason: Reason | str = Reason(code="no_common_value")
         if missing is not None:
-            reason = missing.reason_code or missing.reason or ""
+            reason = missing.why
         difference = Estimate.missing(reason).model_dump()
     return {
         "level": level,

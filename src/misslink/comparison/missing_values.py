@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cache
 from typing import Any
 
 from misslink.comparison.pairing import is_scored_only
 from misslink.comparison.run_metrics import MetricValue, judged_readings
 from misslink.documents import manifest_of
 from misslink.parts import by_case, case_ids
-from misslink.render.reasons import describe_unmeasured
+from misslink.render.format import as_sentence
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_needs, unmeasured_reason
 from misslink.types import Reason, Run, Verdict
 
 _MAX_REASONS = 3  # of one run
-_APP_FAILED, _VERDICT_FAILED = "the app failed", "the verdict failed"
-_APP_FAILED_ON = "the app failed on"
-_RETRIEVAL_UNKNOWN_FOR = "retrieval is unknown for"
-_NO_TRACE_OF = "there is no trace of"
-_NO_VALUE_OF = "there is no value of"
-_NOT_IN_TABLE = "the table has no value"
 _LINK_METRICS = frozenset({"faithfulness", "correctness", "abstention"})
 
 
@@ -75,9 +71,9 @@ def one_sided_missing_values(
             of_case, of_other = value.of_case or {}, other.of_case or {}
             for name in ids:
                 if of_case.get(name) is None and of_other.get(name) is not None:
-                    reason = _APP_FAILED if name in failed else reason_of(name)
+                    reason = _sentence("case_app_failed") if name in failed else reason_of(name)
                     if reason.startswith("failed: "):  # each with its own error
-                        reason = _VERDICT_FAILED
+                        reason = _sentence("case_verdict_failed")
                     cases, metrics = groups.setdefault((letter, reason), ({}, {}))
                     cases[name] = metrics[value.name] = None
     entries = [
@@ -94,14 +90,20 @@ def _reason_lookup(run: Run, name: str) -> Callable[[str], str]:
     if metric in readings:
         return _verdict_reason(run, readings[metric][0])
     if is_scored_only(run):
-        return lambda _: _NOT_IN_TABLE
+        return lambda _: _sentence("not_in_table")
     if not name.startswith("link."):
         return _retrieval_reason(run)
     linked = set(case_ids(run.links))
     # On the other axes the failure mode may be known where they are not.
     failures = name.startswith("link.failures.")
-    silent = "its failure mode is inconclusive" if failures else "it has no such value"
-    return lambda case_id: silent if case_id in linked else "it has no failure mode"
+    code = "inconclusive_failure" if failures else "no_such_value"
+    silent, unlinked = map(_sentence, (code, "no_failure_mode"))
+    return lambda case_id: silent if case_id in linked else unlinked
+
+
+@cache
+def _sentence(code: str) -> str:
+    return describe_reason(Reason(code=code))
 
 
 def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:
@@ -110,11 +112,11 @@ def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:
     def reason(case_id: str) -> str:
         verdict = verdicts.get(case_id)
         if verdict is None and is_scored_only(run):
-            return _NOT_IN_TABLE
+            return _sentence("not_in_table")
         if verdict is None:
-            return "there is no verdict" if run.verdicts else "no judge was used"
+            return _sentence("case_without_verdict" if run.verdicts else "not_judged")
         if verdict.status == "scored":
-            return "its verdict does not have this part"
+            return _sentence("verdict_without_part")
         return f"{verdict.status}: {verdict.reason}"
 
     return reason
@@ -127,27 +129,25 @@ def _retrieval_reason(run: Run) -> Callable[[str], str]:
     def reason(case_id: str) -> str:
         trace = traces.get(case_id)
         if not case_needs(cases[case_id], trace.retrieved if trace else ()):
-            return "no relevant passage is labelled"
+            return _sentence("no_relevant_label")
         if trace is None:
-            return "there is no trace"
-        return unmeasured_reason(trace) or "it was not measured"
+            return _sentence("case_without_trace")
+        return unmeasured_reason(trace) or _sentence("case_not_measured")
 
     return reason
 
 
 def unmeasured_cases(run: Run) -> dict[str, str]:
-    """Return the cases in which nothing could be measured, with the reason.
+    """Return the cases in which nothing could be measured, with the code of the reason.
 
     A mean leaves them out, so an app that fails on hard questions looks better.
     """
-    reasons = dict.fromkeys(
-        case_ids(run.cases), _NO_VALUE_OF if is_scored_only(run) else _NO_TRACE_OF
-    )
+    reasons = dict.fromkeys(case_ids(run.cases), "no_value" if is_scored_only(run) else "no_trace")
     for trace in run.traces:
         if trace.error is not None:
-            reasons[trace.case_id] = _APP_FAILED_ON
+            reasons[trace.case_id] = "app_failed"
         elif unmeasured_reason(trace):
-            reasons[trace.case_id] = _RETRIEVAL_UNKNOWN_FOR
+            reasons[trace.case_id] = "retrieval_unknown"
         else:
             reasons.pop(trace.case_id, None)
     return reasons
@@ -182,9 +182,9 @@ def _left_out(run: Run, value: MetricValue) -> dict[str, str]:
 def unmeasured_notes(run: Run, value: MetricValue) -> Iterator[str]:
     """Yield a note if a metric leaves unmeasured cases out."""
     if reasons := newly_unmeasured(run, value, None, ()):
-        text = describe_unmeasured(Counter(reasons.values()))
-        pronoun = "it" if len(reasons) == 1 else "them"
-        yield f"{text[:1].upper()}{text[1:]}; {value.name} leaves {pronoun} out."
+        counts = Counter(reasons.values())
+        left_out = Reason(code="unmeasured_left_out", metric=value.name, reasons=counts)
+        yield as_sentence(describe_reason(left_out))
 
 
 def judged_metrics_behind(run: Run, name: str) -> frozenset[str]:

@@ -10,15 +10,14 @@ from misslink.documents import Manifest, manifest_of
 from misslink.errors import InputError
 from misslink.io.manifest import expected_answer, relevance_labels
 from misslink.parts import by_case
-from misslink.types import Run
+from misslink.render.format import as_sentence
+from misslink.render.reasons import describe_reason
+from misslink.types import Reason, Run
 
 CaseSelection = Collection[str] | None
 _MAX_LISTED = 3  # ids that a message names
 _ID_LENGTH = 60
-_JUDGE_CHANGED = (
-    "levels 2 and 3 and the failure modes differ by the judge as well as by the answers"
-)
-_JUDGE_SETTING_CHANGED = "levels 2 and 3 and the failure modes may differ by that alone"
+_JUDGE_SETTING = "judge_setting"
 
 
 @dataclass(frozen=True)
@@ -45,13 +44,13 @@ class Pairing:
         In the order of the first run's gold set.
     left_out : tuple of dict of str to int
         For each further run, by reason, how many cases of it and of the first one are left out.
-    notes : tuple of tuple of str
+    notes : tuple of tuple of Reason
         For each further run, what its readers must know of the cases that are compared.
     """
 
     ids: tuple[str, ...]
     left_out: tuple[dict[str, int], ...]
-    notes: tuple[tuple[str, ...], ...]
+    notes: tuple[tuple[Reason, ...], ...]
 
 
 def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pairing:
@@ -124,13 +123,11 @@ def _count_left_out(
 
 def _difference_notes(
     differing: Mapping[str, list[str]], selected: AbstractSet[str], last: str
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     if count := len(selected & set(differing["relevant"])):
-        cases = "1 case lists" if count == 1 else f"{count:,} cases list"
-        yield f"{cases} other relevant passages in each run: the labels of {last} score both rankings"
+        yield Reason(code="other_labels", n=count, last=last)
     if count := len(selected & set(differing["reference"])):
-        cases = "1 case expects" if count == 1 else f"{count:,} cases expect"
-        yield f"{cases} another answer in each run: metrics that depend on it leave them out"
+        yield Reason(code="other_references", n=count)
 
 
 def case_clusters(run: Run, ids: Sequence[str]) -> list[str] | None:
@@ -164,14 +161,19 @@ class ConfigDifference:
         Such as ``k`` or ``judge``.
     a, b : str
         Its value in each run; "" if unknown.
-    sentence : str
+    meaning : Reason
         What it means for the comparison.
     """
 
     what: str
     a: str
     b: str
-    sentence: str
+    meaning: Reason
+
+    @property
+    def sentence(self) -> str:
+        """The difference and its meaning."""
+        return as_sentence(describe_reason(self.meaning))
 
     @property
     def changes_judge(self) -> bool:
@@ -187,19 +189,16 @@ def config_differences(
     Compared are version, k, judge, prompts and calibration, and whether judging was finished.
     """
     differences = []
-    for (key, meaning, before), (_, _, after) in zip(_settings(a, b), _settings(b, a), strict=True):
+    for (key, kind, before), (_, _, after) in zip(_settings(a, b), _settings(b, a), strict=True):
         if before != after:
-            values = f"{before or 'none'} in {names[0]}, {after or 'none'} in {names[1]}"
-            sentence = f"{key}: {values}; {meaning}."
-            if " " in key:
-                sentence = sentence[:1].upper() + sentence[1:]
-            differences.append(ConfigDifference(key, before, after, sentence))
+            sides = tuple(zip(names, (before, after), strict=True))
+            meaning = Reason(code="setting_differs", setting=key, kind=kind, values=sides)
+            differences.append(ConfigDifference(key, before, after, meaning))
     missing = [manifest_of(run).unfinished for run in (a, b)]
-    counts = [f"{n} in {name}" for n, name in zip(missing, names, strict=True) if n]
-    if counts:
-        sentence = f"Verdicts are missing ({', '.join(counts)}) and are not compared."
+    if any(missing):
+        meaning = Reason(code="verdicts_missing", counts=tuple(zip(names, missing, strict=True)))
         differences.append(
-            ConfigDifference("missing verdicts", str(missing[0]), str(missing[1]), sentence)
+            ConfigDifference("missing verdicts", str(missing[0]), str(missing[1]), meaning)
         )
     return differences
 
@@ -211,22 +210,20 @@ def _judge_parts(manifest: Manifest) -> dict[str, str]:
 
 
 def _settings(run: Run, other: Run) -> Iterator[tuple[str, str, str]]:
-    """Name, meaning and value of each setting of `run` that is comparable with `other`."""
+    """Name, kind and value of each setting of `run` that is comparable with `other`."""
     manifest, other_manifest = manifest_of(run), manifest_of(other)
-    yield "misslink", "numbers may differ by the versions alone", manifest.misslink
-    meaning = "rank metrics are compared at each k, and unseen prompts are cut at k"
-    yield "k", meaning, str(manifest.k or "")
-    yield "judge", _JUDGE_CHANGED, manifest.judge
+    yield "misslink", "version", manifest.misslink
+    yield "k", "cutoff", str(manifest.k or "")
+    yield "judge", "judge", manifest.judge
     repeats = getattr(manifest.judging, "repeats", 1)
-    yield "samples per verdict", _JUDGE_SETTING_CHANGED, str(repeats)
+    yield "samples per verdict", _JUDGE_SETTING, str(repeats)
     if manifest.judge == other_manifest.judge:  # another judge differs in everything
         identity = _judge_parts(manifest)
         for part in sorted({*identity, *_judge_parts(other_manifest)}):
-            yield f"the judge's {part}", _JUDGE_SETTING_CHANGED, identity.get(part, "")
+            yield f"the judge's {part}", _JUDGE_SETTING, identity.get(part, "")
     prompts = {p.name: f"version {p.version}, {p.sha256[:8]}" for p in manifest.prompts if p.name}
     for name in sorted(prompts.keys() & {prompt.name for prompt in other_manifest.prompts}):
-        yield f"the prompt '{name}'", _JUDGE_SETTING_CHANGED, prompts[name]
+        yield f"the prompt '{name}'", _JUDGE_SETTING, prompts[name]
     applied = manifest.calibration
     value = f"of {applied.metric} at {applied.threshold}" if applied and applied.metric else ""
-    meaning = "verdicts in a calibrated judge's uncertain band give no failure mode"
-    yield "calibration", meaning, value
+    yield "calibration", "calibration", value

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from misslink.calibration.stored_calibration import corrected_shares, own_calibrations
+from misslink.calibration.stored_calibration import corrected_shares, current_calibrations
 from misslink.document_model import Document
 from misslink.documents import METRIC_LEVELS, calibration_of, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError, did_you_mean
@@ -128,11 +128,11 @@ def metric_value(run: Run, name: str) -> MetricValue:
         return _outcome_share(run, axis, outcome)
     if metric == CONVERSATIONS:
         share = conversation_estimate(run.cases, run.links).get(metric)
-        missing = Estimate.missing("no case is a turn of a conversation")
+        missing = Estimate.missing(Reason(code="no_conversation"))
         return MetricValue(metric, share or missing, of_case=None, lower_is_better=False)
     if path == "errors":
         failed = {trace.case_id: float(trace.error is not None) for trace in run.traces}
-        return _share(run, "errors", failed, "no case has a trace", low=True)
+        return _share(run, "errors", failed, Reason(code="no_case_traced"), low=True)
     low = path.rpartition(".")[2] in _lower_is_better_names(run)
     low = low or bool(set(path.split(".")) & _LOWER_IS_BETTER_KEYS)
     return MetricValue(path, _document_estimate(run, path), None, low)
@@ -272,7 +272,7 @@ def link_summary(run: Run) -> dict[str, Any]:
     if whole and run.summary.keys() >= _ASSOCIATIONS:
         return {name: run.summary[name] for name in _ASSOCIATIONS}
     seed = manifest_of(run).seed or 0
-    blocks = summarize_association(run, own=own_calibrations(run), seed=seed)
+    blocks = summarize_association(run, own=current_calibrations(run), seed=seed)
     return {name: block.document() for name, block in blocks.items()}
 
 
@@ -285,7 +285,7 @@ def _case_metric(
 
 
 def _share(
-    run: Run, name: str, values: Mapping[str, float | None], missing: str, *, low: bool
+    run: Run, name: str, values: Mapping[str, float | None], missing: Reason, *, low: bool
 ) -> MetricValue:
     """The share of 1 among the cases with a value."""
     of_case = dict.fromkeys(case_ids(run.cases)) | dict(values)
@@ -312,11 +312,11 @@ def _coverage(run: Run, name: str, metric: str) -> MetricValue:
         for verdict in run.scores
         if verdict.metric == metric and (verdict.status != "skipped" or verdict.case_id in crashed)
     }
-    missing = "no judge was used"
+    missing = Reason(code="not_judged")
     if any(verdict.metric == metric for verdict in run.scores):
-        missing = "no case gave the judge anything to judge"
+        missing = Reason(code="nothing_to_judge")
     elif run.verdicts:
-        missing = f"this run was not judged by {metric}"
+        missing = Reason(code="not_judged_by", metric=metric)
     return _share(run, name, values, missing, low=False)
 
 
@@ -331,8 +331,9 @@ def _outcome_share(run: Run, axis: str, outcome: str) -> MetricValue:
     if outcome in ("passed", "none"):  # an answer may have failed for an unknown cause
         known = [link for link in run.links if link.failed is not None]
         values = {link.case_id: float(not link.failed) for link in known}
-    missing = f"the {_AXIS_LABELS[axis]} of every case is unknown"
-    missing = missing if run.links else "no case has a failure mode"
+    missing = Reason(code="no_case_linked")
+    if run.links:
+        missing = Reason(code="axis_unknown", axis=_AXIS_LABELS[axis])
     name = f"link.{axis}.{outcome}"
     return _share(run, name, values, missing, low=outcome not in _GOOD_OUTCOMES)
 
@@ -357,8 +358,7 @@ def _document_estimate(run: Run, name: str) -> Estimate:
         tested, judge = run.selftest.get("judge"), manifest_of(run).judge
         if tested != judge:
             return Estimate.missing(
-                f"the selftest is of the judge {tested}, and the run of {judge}; repeat  misslink "
-                "selftest  with the run's judge"
+                Reason(code="selftest_of_other_judge", tested=tested, judge=judge)
             )
     try:
         if group in _ASSOCIATIONS:
@@ -435,10 +435,8 @@ def find_estimate(document: Mapping[str, Any], path: str, *, n: int) -> Estimate
         if isinstance(node, Mapping) and node.keys() >= _ESTIMATE_KEYS:
             return parse_estimate(node)
         if (number := as_finite(node)) is not None:
-            reason = "a number that was recorded, not estimated, has no interval"
-            return Estimate(
-                value=number, low=None, high=None, n=n, method="recorded", reason=reason
-            )
+            recorded = Reason(code="recorded_number")
+            return Estimate.partial(number, None, None, recorded, n=n, method="recorded")
     raise MissingPathError(path)
 
 

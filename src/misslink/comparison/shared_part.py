@@ -12,6 +12,7 @@ from misslink.documents import cutoff_of
 from misslink.io.manifest import expected_answer, relevance_labels
 from misslink.parts import by_case
 from misslink.registry import judged_metrics
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import retrieval_outcome
 from misslink.types import Case, Link, Reason, Run, Verdict
 
@@ -107,7 +108,7 @@ def _relabel(run: Run, labels: Mapping[str, Case], shared: SharedPart) -> Run:
             answer=link.answer,
             failure=None if link.failure is None else "inconclusive",
             missed=outcome.missed,
-            reason="its labels differ between the runs",
+            reason=describe_reason(Reason(code="labels_differ_between_runs")),
         )
 
     mark = {"relabelled": len(shared.relabelled)} if shared.relabelled else {}

@@ -37,7 +37,8 @@ from misslink.io.jsonl import read_text
 from misslink.io.manifest import display_path
 from misslink.io.score_tables import is_score_table, read_scored_run
 from misslink.io.storage import as_url, redact_url
-from misslink.render.format import metric_bounds
+from misslink.render.format import as_sentence, metric_bounds
+from misslink.render.reasons import describe_reason
 from misslink.stats import paired_difference, proportion
 from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL, paired_test
 from misslink.types import Estimate, Reason, Run
@@ -246,14 +247,10 @@ def diff_against_baseline(
     pairing = pair_cases([earlier, NamedRun("the run", run)])
     both = frozenset(pairing.ids)
     shared = share_cases([baseline.run, run], both)
-    scope = [f"{note[:1].upper()}{note[1:]}." for note in pairing.notes[0]]
+    notes = list(pairing.notes[0])
     if pairing.left_out[0]:
-        counts = (
-            f"The baseline has other cases: {len(both):,} ask the same in both, of "
-            f"{len(run.cases):,} in the run and {len(baseline.run.cases):,} in the baseline. "
-            "Changes are decided on these."
-        )
-        scope.insert(0, counts)
+        counts = {"both": len(both), "run": len(run.cases), "baseline": len(baseline.run.cases)}
+        notes.insert(0, Reason(code="baseline_of_other_cases", **counts))
     differences = config_differences(run, baseline.run, ("the run", "the baseline"))
     same_judge = not any(difference.changes_judge for difference in differences)
     names = [manifest_of(x).judge or "none" for x in (baseline.run, run)]
@@ -262,7 +259,7 @@ def diff_against_baseline(
         criteria,
         baseline,
         both,
-        tuple(scope),
+        tuple(as_sentence(describe_reason(note)) for note in notes),
         tuple(difference.sentence for difference in differences),
         tuple(d.sentence for d in differences if d.what not in {"misslink", "k"}),
         shared,
@@ -291,7 +288,7 @@ def _diff_against_summary(run: Run, criteria: ShipCriteria, baseline: GateBaseli
     same_judge = before.get("judge") == now.get("judge")
     epochs = [x.get("judge_epoch") for x in (before, now)]
     now_by, before_by = (JudgeEpoch.read(epoch or {}) for epoch in epochs)
-    if same_judge and None not in epochs and not now_by.is_that_of(before_by):
+    if same_judge and None not in epochs and not now_by.is_comparable(before_by):
         same_judge = False
         settings.append("The baseline was judged with another model, prompt or rules.")
     alike = {name: _same_hash(before, now, name) for name in ("questions", "labels")}

@@ -14,8 +14,8 @@ from misslink.calibration.stored_calibration import (
     ROGAN_GLADEN,
     CorrectedRate,
     corrected_shares,
+    current_calibrations,
     label_count,
-    own_calibrations,
     read_estimate,
 )
 from misslink.comparison import missing_values, run_metrics
@@ -36,14 +36,16 @@ from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES
 from misslink.render.format import (
+    as_sentence,
     format_estimate,
     metric_candidates,
     metric_cutoff,
     pluralize,
 )
 from misslink.render.reasons import describe_reason
+from misslink.render.retrieval_sentences import describe_ndcg_use
 from misslink.retrieval import score_cases
-from misslink.retrieval.metric_advice import describe_ndcg_use
+from misslink.retrieval.metric_advice import ndcg_reasons
 from misslink.types import Estimate, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
@@ -207,7 +209,7 @@ def _ndcg_notes(run: Run, outcomes: Sequence[GateOutcome]) -> Iterator[str]:
     if bases and "ndcg" not in bases:
         recall = score_cases(run.cases, run.traces, ["recall@5"])["recall@5"]
         passed = {link.case_id: not link.failed for link in run.links if link.failed is not None}
-        if advice := describe_ndcg_use(run.cases, recall, passed):
+        if advice := describe_ndcg_use(ndcg_reasons(run.cases, recall, passed)):
             yield advice
 
 
@@ -390,7 +392,7 @@ def _require_correction(
         why = judge_mismatch(run, run, metric, calibrations_of(run)[metric])
         if why is None:
             return
-        problem = f"{why}; {_CALIBRATE_HINT}"
+        problem = f"{describe_reason(why)}; {_CALIBRATE_HINT}"
     elif share in calibrated:
         problem = (
             f"{value.name} is a mean and is not corrected; write  metric: {share}  for the share "
@@ -424,7 +426,7 @@ def _corrected_change(
         if needed:
             raise diff.criteria.error(
                 gate,
-                f"the calibration does not correct the baseline: {why}; judge the baseline again, "
+                f"the calibration does not correct the baseline: {describe_reason(why)}; judge the baseline again, "
                 "or remove estimate: corrected",
             )
         return None, None
@@ -438,7 +440,7 @@ def _corrected_change(
     both = compare(change.level if change else 0.95)
     after, share, loss = both.a, both.b, both.difference
     if change is None or loss.value is None or after.value is None or share.value is None:
-        reason = loss.reason or share.reason or after.reason or "it is not measured"
+        reason = loss.reason or share.reason or after.reason or ""
         return replace(earlier, estimate=Estimate.missing(reason, n=share.n)), None
     corrected = replace(
         change,
@@ -487,7 +489,7 @@ def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
     metric = _LINK_METRICS[namespace]
     if estimate is None or raw is None or metric not in calibrations_of(run):
         return None
-    own = metric in own_calibrations(run)
+    own = metric in current_calibrations(run)
     method = PREDICTION_POWERED if own else ROGAN_GLADEN
     labels = label_count(calibrations_of(run)[metric])
     whose = "this run's verdicts" if own else "another run"
@@ -583,8 +585,7 @@ def _decide_new_failures(
         certain = len(new) - len(unsettled) + len(unknown)
         if certain <= spec.at_most < certain + len(unsettled):
             return replace(outcome, reasons=(reason,))
-        sentence = describe_reason(reason)
-        note = f"{sentence[:1].upper()}{sentence[1:]}."
+        note = as_sentence(describe_reason(reason))
         outcome = replace(outcome, notes=(*outcome.notes, note))
     if not known:
         reason = Reason(code="outcomes_unknown", axis=axis)

@@ -138,7 +138,7 @@ class _DocumentSearch:
         )
 
     def join(self, spans: Iterable[EvidenceSpan]) -> Iterator[EvidenceSpan]:
-        """Yield spans of which none overlap: overlapping ones of an alternative are joined."""
+        """Yield spans that do not overlap: overlapping ones of an alternative are joined."""
         ordered = sorted(spans, key=lambda span: (span.alternative, span.id, span.start))
         joined: list[EvidenceSpan] = []
         for span in ordered:

@@ -177,7 +177,7 @@ _NAME_SIGNS = frozenset("_-. ")  # in a name besides letters, their marks and di
 
 
 def normalize_name(name: str) -> str:
-    """Return a name in the one way of writing it (NFC) in which it is compared and kept."""
+    """Return a name in Unicode's form NFC, in which names are compared and stored."""
     return unicodedata.normalize("NFC", name)
 
 

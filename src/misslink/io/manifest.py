@@ -40,7 +40,7 @@ _LISTED_PACKAGES = (
 def hash_content(content: Any) -> str:
     """SHA-256 of anything made of JSON values and pydantic models.
 
-    It is that of the whole as JSON, of which one item at a time is made.
+    It is that of the whole as JSON, which is written one item at a time.
     """
     digest, signs, between = hashlib.sha256(), "", ""
     pieces: Iterable[str]

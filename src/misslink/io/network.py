@@ -16,7 +16,7 @@ _PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
 def check_network_settings() -> None:
-    """Check the environment's proxies and certificates, of which HTTP clients raise tracebacks.
+    """Check the environment's proxies and certificates: for wrong ones HTTP clients raise tracebacks.
 
     Raises
     ------

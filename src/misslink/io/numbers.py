@@ -77,7 +77,7 @@ def parse_number(value: object) -> float | None:
 
 
 def shorten_repr(value: object) -> str:
-    """A value as a message tells it: not all digits of a number that has hundreds.
+    """A value as a message prints it: not all digits of a number that has hundreds.
 
     Examples
     --------

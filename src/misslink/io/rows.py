@@ -81,11 +81,11 @@ def open_items(
     if isinstance(source, str | Path):
         return redact_url(source), _read_shards(source, model)
     rows = _as_list(source, name)
-    items = [row if isinstance(row, SourceItem) else _given_item(row, name) for row in rows]
+    items = [row if isinstance(row, SourceItem) else _python_item(row, name) for row in rows]
     return name, _parse_cells(items, model) if hasattr(source, "columns") else iter(items)
 
 
-def _given_item(row: Any, name: str) -> SourceItem:
+def _python_item(row: Any, name: str) -> SourceItem:
     """An object given in Python, such as one with values of NumPy and documents of LangChain."""
     try:
         return SourceItem(json_value(row) if isinstance(row, Mapping) else row, name)

@@ -317,7 +317,7 @@ class RunStaging:
                         items = read_objects(self.out / "traces.jsonl")
                         traces = [item.parse(Trace) for item in items]
                         self.traces = {t.case_id: t for t in traces if t.error is None}
-                self._keep_only_parts()
+                self._remove_incomplete_files()
             except BaseException:
                 self.__exit__()
                 raise
@@ -335,7 +335,7 @@ class RunStaging:
         record = self.folder / f"{name}.shards"
         return PartWriter(RUN_PARTS[name], self._fresh / f"{name}.jsonl", record)
 
-    def _keep_only_parts(self) -> None:
+    def _remove_incomplete_files(self) -> None:
         """Remove what an interrupted run wrote beside the shards of its parts."""
         self._fresh.mkdir(exist_ok=True)
         parts = {f"{record.stem}.jsonl" for record in self.folder.glob("*.shards")}

@@ -50,7 +50,7 @@ class SqliteFormat:
     hint : str
         What else the user can do, as the end of a message: ``choose another --cache``.
     application_id : int
-        In the file's header; tells this kind from every other database.
+        In the file's header; distinguishes this kind from every other database.
     version : int
         Of the tables; a file with another one is refused.
     schema : sequence of str
@@ -141,14 +141,14 @@ class SqliteFormat:
         self._check_path(path, must_exist=True)
         url, shown_path = path.absolute().as_uri(), shown_path or path
 
-        def opened(mode: str) -> sqlite3.Connection:
+        def connect(mode: str) -> sqlite3.Connection:
             with self._connection(f"{url}?{mode}", wait_s) as file:
                 self._check_format(file, shown_path, hint)
                 return file
 
         with self.errors(shown_path, hint):
             try:
-                file = opened("mode=rw")
+                file = connect("mode=rw")
             except sqlite3.OperationalError as error:
                 # SQLite needs a lock file beside the database. On a read-only medium it has none,
                 # and no other process can be writing there either.
@@ -161,7 +161,7 @@ class SqliteFormat:
                         f"folder. Copy both files to one, or {hint or self.hint}.",
                         path=shown_path,
                     ) from None
-                file = opened("immutable=1")
+                file = connect("immutable=1")
             file.execute("PRAGMA query_only = 1")
             return file
 

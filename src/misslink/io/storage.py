@@ -439,7 +439,7 @@ def decode_utf8(raw: bytes, path: object, line: int = 1) -> str:
 
 
 def encoding_error(problem: UnicodeDecodeError, path: object, line: int = 1) -> InputError:
-    """Return the error that tells which byte is not UTF-8, and what to do.
+    """Return the error that says which byte is not UTF-8, and what to do.
 
     Parameters
     ----------

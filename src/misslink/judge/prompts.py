@@ -169,7 +169,7 @@ class PromptTemplate:
         return InputError(problem, path=self._path, line=file_line)
 
     def _line(self, problem: Exception) -> int | None:
-        """The template's line, told by the frame of its compiled code."""
+        """The template's line, from the frame of its compiled code."""
         traceback, line = problem.__traceback__, None
         while traceback is not None:
             if traceback.tb_frame.f_code.co_filename == "<template>":

@@ -608,7 +608,7 @@ def examine(
     def alone() -> Ask:
         return Ask.rendered(prompts.load("label_alone"), inputs, LabelAlone, structured=False)
 
-    def rest(sentences: tuple[str, ...]) -> Ask:
+    def ask_rest(sentences: tuple[str, ...]) -> Ask:
         schema = ExaminationRestWithReference if references else ExaminationRest
         asked = {**inputs, "sentences": sentences}
         return Ask.rendered(prompts.load("examination_rest"), asked, schema)
@@ -616,4 +616,4 @@ def examine(
     schema = _EXAMINATIONS[bool(criteria), bool(history), bool(references)]
     asking = replace(prompts, criteria=tuple(Criterion(**each) for each in criteria))
     asked = Ask.rendered(asking.load("examination"), whole, schema, alone=alone)
-    return replace(asked, rest=rest)
+    return replace(asked, rest=ask_rest)

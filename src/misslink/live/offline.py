@@ -15,7 +15,7 @@ from misslink.io.manifest import display_path
 from misslink.io.run_folder import read_complete_run, read_json_object
 from misslink.stats import paired_difference
 from misslink.stats.intervals import square_and_add, without_interval
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 
 @dataclass(frozen=True)
@@ -161,10 +161,10 @@ def _excludes_none(interval: Mapping[str, Any]) -> bool:
 def _difference(first: Estimate, other: Estimate) -> Estimate:
     count, method = first.n + other.n, "square and add"
     if first.value is None or other.value is None:
-        reason = first.reason or other.reason or "one run has no value"
-        return Estimate.missing(reason, n=count, method=method)
+        unknown = first if first.value is None else other
+        return Estimate.missing(unknown.why, n=count, method=method)
     if first.low is None or first.high is None or other.low is None or other.high is None:
-        why = "one run has no interval"
+        why = Reason(code="one_run_without_interval")
         return without_interval(other.value - first.value, why, n=count, method=method)
     value, low, high = square_and_add(
         (other.value, other.low, other.high), (-first.value, -first.high, -first.low)

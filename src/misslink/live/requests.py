@@ -157,7 +157,7 @@ class ReformulationDetector:
         self._last: OrderedDict[str, tuple[float, str, str]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def seen(self, exposure: str, unit: str, question: str, at: float) -> str | None:
+    def match_reformulation(self, exposure: str, unit: str, question: str, at: float) -> str | None:
         """Remember a question; return the exposure that it is a reformulation of, or None.
 
         Parameters
@@ -363,7 +363,7 @@ class Traffic:
                 return
             unit, question = request.unit, request.question
             if unit and question:
-                earlier = self._again.seen(request.id, unit, question, request.at)
+                earlier = self._again.match_reformulation(request.id, unit, question, request.at)
                 if earlier is not None:
                     values = (earlier, unit, "reformulation", 1.0, None, request.at)
                     self.log.feedback(self._entry, values)

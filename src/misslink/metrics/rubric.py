@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from misslink.errors import InputError
@@ -17,7 +17,7 @@ from misslink.judge.judged_metric import (
     failed_finding,
     skipped_finding,
 )
-from misslink.judge.prompts import Criterion
+from misslink.judge.prompts import Criterion, Prompts
 from misslink.judge.protocol import JudgedCriteria, Reply
 from misslink.metrics import SOURCE_METRICS
 from misslink.registry import judged_metrics, rank_metric_key
@@ -99,7 +99,7 @@ class Rubric(JudgedMetric):
 
     @property
     def criterion(self) -> Criterion:
-        """What the judge is asked."""
+        """The question to the judge."""
         return Criterion(self.name, self.question)
 
     def read(self, subject: Subject, reply: Reply) -> Finding:  # noqa: ARG002 (the protocol's)
@@ -132,7 +132,7 @@ def read_rubrics(given: Iterable[str | Rubric]) -> tuple[Rubric, ...]:
     """
     rubrics: dict[str, Rubric] = {}
     for one in given:
-        if isinstance(one, str) and not one.startswith(_PREFIX):
+        if isinstance(one, str) and not is_rubric(one):
             raise InputError(
                 f"'{one}' is no criterion; all metrics are judged anyway, and rubric:FILE adds one"
             )
@@ -143,7 +143,17 @@ def read_rubrics(given: Iterable[str | Rubric]) -> tuple[Rubric, ...]:
     return tuple(rubrics.values())
 
 
+def is_rubric(given: str) -> bool:
+    """Whether a metric is given as ``rubric:FILE``."""
+    return given.startswith(_PREFIX)
+
+
+def load_prompts(spec: str | Path | None, rubrics: Iterable[Rubric] = ()) -> Prompts:
+    """Return the prompts that a user names, which ask for these criteria, too."""
+    asked = tuple(rubric.criterion for rubric in rubrics)
+    return replace(Prompts.from_spec(spec), criteria=asked)
+
+
 def metric_name(given: str) -> str:
     """Return the name of a metric that may be given as ``rubric:FILE``."""
-    is_rubric = given.startswith(_PREFIX)
-    return read_rubrics([given])[0].name if is_rubric else given
+    return read_rubrics([given])[0].name if is_rubric(given) else given

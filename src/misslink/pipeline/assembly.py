@@ -13,8 +13,8 @@ from typing import Any
 from misslink.calibration.labelled_failures import correct_failed
 from misslink.calibration.stored_calibration import (
     corrected_shares,
+    current_calibrations,
     merge_calibration,
-    own_calibrations,
     stored_calibrations,
 )
 from misslink.calibration.verdicts import hash_verdicts
@@ -105,7 +105,7 @@ def assemble_run(
 
 
 def _rejudged(context: EvaluationContext, captured: CaptureResult, run: Run) -> Rejudged | None:
-    """What judging again has changed; None: the app was asked."""
+    """What judging again has changed; None: the app ran."""
     before, against, seed = captured.saved, captured.against, context.config.seed
     if before is None:
         return None
@@ -186,7 +186,7 @@ def _summarize(
     association = summarize_association(
         run,
         links,
-        own=own_calibrations(run),
+        own=current_calibrations(run),
         seed=seed,
     )
     given = find_given(cases, corpus=bool(diagnosis.corpus))
@@ -265,7 +265,7 @@ def _warnings(
 def _other_epoch(cases: Sequence[Case], now: JudgeEpoch | None) -> Iterator[Reason]:
     """That the owners which promoted cases expect were named by another judge."""
     then = [JudgeEpoch.read(case.epoch) for case in cases if case.epoch]
-    others = [epoch for epoch in then if now is not None and not epoch.is_that_of(now)]
+    others = [epoch for epoch in then if now is not None and not epoch.is_comparable(now)]
     if others:
         was = others[0].model.split()[0]
         reason = Reason(code="suite_of_other_judge", n=len(others), of=len(cases), was=was)

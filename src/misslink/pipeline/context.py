@@ -30,7 +30,7 @@ from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import Prompts
 from misslink.judge.readings import ALWAYS_READ
 from misslink.judge.session import JudgeSession, open_judge
-from misslink.metrics.rubric import read_rubrics
+from misslink.metrics.rubric import load_prompts, read_rubrics
 from misslink.parts import PartWriter
 from misslink.pipeline.config import EvaluationConfig
 from misslink.registry import engines, judged_metrics
@@ -121,8 +121,7 @@ async def open_context(config: EvaluationConfig) -> AsyncIterator[EvaluationCont
     metrics.sort(key=lambda metric: metric.level)
     labels = _read_labels(config, whole, gold, [metric.name for metric in metrics])
     terms = config.judging
-    criteria = tuple(rubric.criterion for rubric in rubrics)
-    prompts = replace(Prompts.from_spec(terms.prompts), criteria=criteria)
+    prompts = load_prompts(terms.prompts, rubrics)
     document, calibration = None, None
     if config.calibration:
         document = read_calibration_document(config.calibration)

@@ -20,6 +20,7 @@ from misslink.io.manifest import display_path
 from misslink.judge.checks.dry_run import JudgingForecast
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
+from misslink.metrics.rubric import Rubric
 from misslink.parts import case_ids, select_items
 from misslink.pipeline.config import EvaluationConfig, Progress
 from misslink.pipeline.evaluate import forecast_async, run_pipeline
@@ -37,6 +38,7 @@ def rejudge(
     out: str | Path | None = None,
     sample: int | None = None,
     later: Run | str | Path | None = None,
+    metrics: Sequence[str | Rubric] = (),
     corpus: str | Path | Sequence[Passage | Mapping[str, Any]] | None = None,
     concurrency: int = 8,
     cache: str | Path | None = DEFAULT_CACHE,
@@ -67,6 +69,8 @@ def rejudge(
         A later run, which `judge` judged: did the app or the judge change the numbers? The sample,
         or 20 cases, is doubled until the app's part of the change is separated from the judge's,
         with 95% confidence over all looks, or all questions that both runs ask are judged.
+    metrics : sequence of Rubric or str
+        Criteria of your own, judged in the same call; ``rubric:FILE`` reads one from a file.
     corpus : path, sequence of Passage or dict, or None
         The passages of the app's index. None: what the run measured of missed passages stays.
     concurrency, cache, judge_config, overwrite, engine, progress, command
@@ -129,7 +133,7 @@ async def _separate_from(later: Run | str | Path, given: Mapping[str, Any]) -> R
         against = Against(other, 1 - _ALPHA / looks)
         run = await run_pipeline(EvaluationConfig(**options), saved, against)
         now, then = manifest_of(run).judge_epoch, manifest_of(other).judge_epoch
-        if now is None or then is None or not now.is_that_of(then):
+        if now is None or then is None or not now.is_comparable(then):
             raise InputError(
                 f"{given['judge']} did not judge the run it is set against, or its prompts or "
                 f"rules differ; judge that run again first",
@@ -155,7 +159,7 @@ def _rest_of_limits(config: JudgeConfig, usage: JudgeUsage) -> tuple[JudgeConfig
 
 
 def _shared_part(run: Run | str | Path, later: Run | str | Path) -> tuple[Run, Run]:
-    """Both runs, the first one with the cases of which the later one asks the same question."""
+    """Both runs, the first one with the cases that ask the same question in the later one."""
     before, other = (
         each if isinstance(each, Run) else read_complete_run(each, anywhere=True)
         for each in (run, later)

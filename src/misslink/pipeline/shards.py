@@ -25,7 +25,7 @@ async def evaluate_shards(
     traces: Sequence[Trace],
     verdicts: Sequence[Verdict] = (),
 ) -> Part[Any]:
-    """Return a part of the run, of which shards that an interrupted run wrote are taken over.
+    """Return a part of the run; shards that an interrupted run wrote are reused.
 
     A shard is made again unless it is made of the very same.
     """

@@ -132,7 +132,7 @@ def _keep(context: EvaluationContext, traces: Mapping[str, Trace]) -> Sequence[T
 def _change(
     traces: Mapping[str, Trace], names: Container[str], update: Mapping[str, Any]
 ) -> Mapping[str, Trace]:
-    """The traces, of which some are changed."""
+    """The traces, some of them changed."""
     return LazyMapping(
         {name: name for name in traces},
         lambda name: traces[name].model_copy(update=update) if name in names else traces[name],

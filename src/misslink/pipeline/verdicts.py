@@ -139,7 +139,7 @@ def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run
     Judges are calibrated before the cases are linked, and the exposure is known after.
     """
     document: dict[str, Any] | None = None
-    own, exposures = stored_calibration.own_calibrations(run), case_exposures(links)[1]
+    own, exposures = stored_calibration.current_calibrations(run), case_exposures(links)[1]
     for metric, stored in calibrations_of(run).items():
         plain = dict(stored_calibration.stored_calibrations(run)[metric])
         if metric in own and stored.threshold is not None:
@@ -172,14 +172,12 @@ def score_drift(run: Run) -> dict[str, Drift]:
 def _weakness_of_labels(document: Mapping[str, Any]) -> str | None:
     """Why labels do not show that a judge is better than chance; None where they do."""
     rates = stored_calibration.judge_error_rates(CalibrationDocument.read(document))
-    if isinstance(rates, str):
-        return rates
+    if rates is None:
+        return describe_reason(Reason(code="no_error_rates"))
     accuracy = rates.balanced_accuracy
     if accuracy.value is None or accuracy.low is None:
-        return accuracy.reason or "there are no labels"
+        return accuracy.reason or describe_reason(Reason(code="no_labels"))
     if accuracy.low <= 1 / 2:
-        return (
-            f"{rates.n} labels do not show that the judge is better than chance: its balanced "
-            f"accuracy is {accuracy.value:.2f}, and could be {accuracy.low:.2f}"
-        )
+        measured = {"accuracy": accuracy.value, "low": accuracy.low}
+        return describe_reason(Reason(code="judge_not_above_chance", n=rates.n, **measured))
     return None

@@ -1,10 +1,113 @@
-"""The sentences about the labels and verdicts of a calibration."""
+"""The sentences about a calibration: labels, verdicts, trust, biases and corrected shares."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from misslink.render.format import pluralize
+from misslink.render.format import format_p_value, format_share_of, pluralize
+from misslink.types import Estimate
+
+_TRUST_CHECKS = {  # the sentence of each rule, and how its number is formatted
+    "labels": ("labelled cases: {}", "count"),
+    "rarer_label": ("cases of the rarer label: {}", "count"),
+    "kappa_low": ("kappa of judge and annotators may be as low as {}", "decimal"),
+    "balanced_accuracy_low": (
+        "balanced accuracy may be as low as {}, and 50% is chance",
+        "share",
+    ),
+    "over_length_low": (
+        "the judge's AUROC minus that of the answer's length may be as low as {}",
+        "decimal",
+    ),
+    "over_majority_low": (
+        "F1 of finding bad cases minus that of a constant label may be as low as {}",
+        "decimal",
+    ),
+    "people_alpha_low": ("annotators may agree at an alpha as low as {}", "decimal"),
+    "failed": ("{} of labelled cases have no usable verdict", "share"),
+    "calibration_error_low": ("probabilities are off by {} or more on average", "decimal"),
+    "biases": ("biases found in the judge: {}", "count"),
+    "padding_flips_low": (
+        "{} or more of the verdicts change if an answer is padded with empty words",
+        "share",
+    ),
+    "order_flips_low": (
+        "{} or more of the verdicts change with the order of the passages",
+        "share",
+    ),
+    "again_flips_low": ("{} or more of the verdicts change if the judge answers twice", "share"),
+}
+_UNKNOWN_NUMBERS = {
+    "balanced_accuracy_low": "balanced accuracy is not known; it needs labels of both kinds",
+    "over_majority_low": (
+        "F1 of finding bad cases is not known: neither annotators nor judge found any"
+    ),
+}
+
+
+def describe_trust_check(
+    name: str, number: float | None, limit: float, met: str | None, *, at_most: bool
+) -> str:
+    """Return the number of a trust rule beside the limit that decided what it `met`."""
+    if number is None:
+        return _UNKNOWN_NUMBERS.get(name, f"{name.replace('_', ' ')} is not known")
+    says, form = _TRUST_CHECKS[name]
+    text = at_limit = ""
+    for more in range(5):  # more digits than usual, if they tell the number from its limit
+        text, at_limit = (_format_number(value, form, more) for value in (number, limit))
+        if text != at_limit or number == limit:
+            break
+    side = f"{'at most' if at_most else 'at least'} {at_limit}"
+    purpose = "use it at all" if met == "do not use" else "trust it"
+    verb = "are" if form == "count" else "is"
+    return f"{says.format(text)}; {side} {verb} needed to {purpose}"
+
+
+def _format_number(number: float, form: str, more: int) -> str:
+    if form == "count":
+        return f"{number:,.0f}"
+    return f"{100 * number:.{more}f}%" if form == "share" else f"{number:.{2 + more}f}"
+
+
+_COVARIATES = {
+    "length": "longer answers",
+    "passages": "more passages",
+    "evidence_position": "evidence at a later rank",
+}
+
+
+def _answers_with(covariate: str) -> str:
+    category = covariate.removeprefix("tag ").replace(": ", " ", 1)
+    return _COVARIATES.get(covariate, f"answers with the {category}")
+
+
+def _pair_preference(covariate: str, share: Estimate) -> str:
+    other = f"the one with the {covariate.replace(': ', ' ')}"
+    return (
+        "of two answers to one question with the same label, the judge scores "
+        f"{'the longer one' if covariate == 'length' else other} higher in "
+        f"{format_share_of(share, 'pair')}"
+    )
+
+
+def _scores_drifted(
+    metric: str, distance: float, p: float, before: tuple[int, float], now: tuple[int, float]
+) -> str:
+    p_value = format_p_value(p) if p < 0.001 else f"p = {p:.3f}"
+    return (
+        f"the judge's scores of {metric} have changed since it was calibrated: their mean was "
+        f"{before[1]:.2f} over {before[0]:,} and is {now[1]:.2f} over {now[0]:,} "
+        f"(Kolmogorov-Smirnov D = {distance:.2f}, {p_value}); the answers or the judge have "
+        "changed, so label some new answers"
+    )
+
+
+def _corrected_by_other_labels(labels: int, *, other_run: bool) -> str:
+    whose = "of another run" if other_run else "of this run or of another"
+    return (
+        f"by the judge's error rates on {pluralize(labels, 'label')} {whose}; valid if the judge "
+        "has the same error rates here"
+    )
 
 
 def _one_sided_labels(n: int, label: str, other: str) -> str:
@@ -85,4 +188,84 @@ CALIBRATION_SENTENCES: dict[str, str | Callable[..., str]] = {
         "{seen:,} of {n:,} labels were given after the judge's verdict was shown; agreement on them "
         "may be too high"
     ),
+    # whether an audit is of the judge that is calibrated
+    "audit_of_other_metric": "it does not cover {metric}",
+    "audit_of_other_judge": lambda audited, judge: (
+        f"it is of {audited}, the verdicts are of {judge or 'an unknown judge'}"
+    ),
+    "audit_of_other_prompt": "the prompt '{name}' was different",
+    "audit_of_other_setting": "{setting} of the judge was different",
+    # biases
+    "no_labelled_pair": "no two answers to the same question have a label",
+    "no_differing_pair": "no two answers to the same question with the same label differ in this",
+    "only_tied_pairs": "the judge scores both answers of every pair the same",
+    "no_pair": "there is no pair to compare",
+    "one_score": "the judge gives every answer the same score",
+    "only_judge_errors": "the judge makes only errors",
+    "no_judge_error": "the judge makes no error here",
+    "covariate_unknown": lambda covariate: (
+        f"{covariate.replace('_', ' ')}: known for too few labelled cases, or equal in all of them"
+    ),
+    "pair_preference": _pair_preference,
+    "errors_by_covariate": lambda covariate, more: (
+        f"the judge errs {'more' if more else 'less'} on {_answers_with(covariate)}"
+    ),
+    "pull_by_covariate": lambda covariate, lenient: (
+        f"it is too {'lenient' if lenient else 'strict'} on {_answers_with(covariate)}"
+    ),
+    "constant_outcome": "the outcome is the same in every case",
+    "constant_number": "the number is the same in every case",
+    "collinear_number": "the number is determined by another one",
+    "open_interval": "its interval has no end",
+    # annotators
+    "one_annotator": ("only one annotator labelled, so agreement between annotators is not known"),
+    "no_item_labelled_twice": (
+        "no item was labelled by two annotators, so agreement between annotators is not known"
+    ),
+    "kappa_of_two": "kappa compares two annotators, not {annotators}",
+    "items_without_verdict": "the judge has no verdict on these items",
+    "items_of_one_annotator": "no other annotator labelled these items",
+    "few_double_labels": "fewer than 30 cases have the labels of two annotators",
+    "no_labelled_case": "no case is labelled",
+    "no_labels": "there are no labels",
+    # probabilities and thresholds
+    "no_probability": "the judge gives no probability",
+    "nothing_labelled": "no labelled case has a verdict",
+    "few_of_rarer_label": ("the rarer label has {n} cases; fitting and measuring needs 2 or more"),
+    "few_labels_for_band": (
+        "a band needs {labels} labels with a probability, {rarer} of either kind"
+    ),
+    "band_of_no_use": "good cases have no higher probability than bad ones, so no band helps",
+    "certain_everywhere": "one of the two calls is {certainty:.0%} certain at every probability",
+    # corrected shares
+    "no_error_rates": "its calibration has no error rates of the judge",
+    "no_threshold": "its calibration has no threshold",
+    "no_verdict": "no case has a {metric} verdict",
+    "no_shared_verdict": "no case has a {metric} verdict in both",
+    "corrected_by_prediction": lambda labels: (
+        f"by prediction-powered inference from {pluralize(labels, 'label')} of this run's verdicts"
+    ),
+    "corrected_by_own_labels": lambda labels: (
+        f"by the judge's error rates on {pluralize(labels, 'label')} of this run's verdicts"
+    ),
+    "corrected_by_other_labels": _corrected_by_other_labels,
+    "judge_not_above_chance": (
+        "{n} labels do not show that the judge is better than chance: its balanced accuracy is "
+        "{accuracy:.2f}, and could be {low:.2f}"
+    ),
+    "scores_drifted": _scores_drifted,
+    "one_run_uncalibrated": (
+        "{without} has no calibration; evaluate it with  --calibration {other}/calibration.json, "
+        "and both are corrected"
+    ),
+    "one_run_calibrated": "only one run has a calibration of {metric}",
+    "metric_not_corrected": "{metric}: {why}",
+    "runs_of_other_judges": lambda first, second: (
+        f"one run was judged by {first or 'no judge'}, the other by {second or 'no judge'}"
+    ),
+    "runs_of_other_prompts": "the prompt '{name}' is not the same in both runs",
+    "calibration_of_other_judge": (
+        "the calibration is of the judge {calibrated}, and the runs of {judge}"
+    ),
+    "calibration_of_other_prompt": "the prompt '{name}' is not the one of the calibration",
 }

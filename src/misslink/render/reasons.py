@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from misslink.render.calibration_sentences import CALIBRATION_SENTENCES
+from misslink.render.comparison_sentences import COMPARISON_SENTENCES, describe_unmeasured
 from misslink.render.format import (
     describe_negligible,
     format_change,
@@ -17,7 +18,8 @@ from misslink.render.format import (
     pluralize,
 )
 from misslink.render.miss_sentences import MISS_SENTENCES
-from misslink.render.retrieval_sentences import CHECKLIST_SENTENCES
+from misslink.render.retrieval_sentences import RETRIEVAL_SENTENCES
+from misslink.render.statistics_sentences import STATISTICS_SENTENCES
 from misslink.types import Estimate, Reason
 
 
@@ -58,12 +60,6 @@ def describe_loss(step: str | None, search: int | None) -> str:
     verb = "ranks it best" if step == "ranked_low" else "returned it"
     place = "" if search is None else f"search {search} {verb}; "
     return f" ({place}{LOSS_STEPS[step]})"
-
-
-def describe_unmeasured(counts: Mapping[str, int]) -> str:
-    """Describe why cases have no value, by the number of cases of each reason."""
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return ", and ".join(f"{why} {pluralize(n, 'question')}" for why, n in ordered)
 
 
 def _no_verdict_value(verdicts: int, n: int, why: str, others: int) -> str:
@@ -366,8 +362,10 @@ def _strata_disagree(p: float) -> str:
 
 SENTENCES: dict[str, str | Callable[..., str]] = {
     **CALIBRATION_SENTENCES,
-    **CHECKLIST_SENTENCES,
+    **RETRIEVAL_SENTENCES,
+    **COMPARISON_SENTENCES,
     **MISS_SENTENCES,
+    **STATISTICS_SENTENCES,
     # an estimate
     "no_cases": "there are no cases",
     "no_such_cases": "{metric} has no cases",

@@ -1,8 +1,8 @@
-"""The sentences of the retrieval checklist and of what-if options."""
+"""The sentences about retrieval: its checklist, what-if options, and when to look at ndcg."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from misslink.documents import OptionMetric
@@ -14,7 +14,7 @@ from misslink.render.format import (
     format_whole_points,
     pluralize,
 )
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 
 def _share(share: Estimate) -> str:
@@ -76,7 +76,33 @@ def _boundaries(cut: int, located: int, share: Estimate) -> str:
     return f"{text} ({_share(share)})." if located >= MIN_PERCENT else f"{text}."
 
 
-CHECKLIST_SENTENCES: dict[str, str | Callable[..., str]] = {
+def describe_ndcg_use(reasons: Sequence[Reason]) -> str:
+    """Say why to look at ndcg@10; "" without a reason.
+
+    >>> describe_ndcg_use([Reason(code="graded_labels")])
+    'Look at ndcg@10: the gold set has grades, which recall does not see.'
+    """
+    texts = (
+        str(RETRIEVAL_SENTENCES[reason.code]).format(**reason.parameters) for reason in reasons
+    )
+    return f"Look at ndcg@10: {'; '.join(texts)}." if reasons else ""
+
+
+def _found_split(split: Mapping[str, Sequence[str]]) -> str:
+    parts = (
+        f"{need} over " + " and ".join(map("'{}'".format, passages))
+        for need, passages in split.items()
+    )
+    return f"found split over passages: {'; '.join(parts)}"
+
+
+RETRIEVAL_SENTENCES: dict[str, str | Callable[..., str]] = {
+    "no_text_to_match": "no retrieved passage has a text, so evidence cannot be matched",
+    "failed_before_retrieval": "the app failed before it retrieved anything",
+    "found_split": _found_split,
+    "many_cases": "{n:,} cases show differences in order, which recall does not see",
+    "graded_labels": "the gold set has grades, which recall does not see",
+    "recall_unrelated": "answers that pass have no better recall@5 than answers that fail",
     "ask_chunk_quality": "Are chunks whole sentences, of similar size, and unique?",
     "ask_embedding_quality": "Are questions closer to their relevant passages than to others?",
     "ask_recall": "Are relevant passages among the first {k}, or further down?",

@@ -208,7 +208,6 @@ class MapLine(Document):
 
     case_id: str
     passage_id: str
-    failure: str
 
 
 class EmbeddingMap(Document):
@@ -224,10 +223,19 @@ class EmbeddingMap(Document):
 
 
 @dataclass(frozen=True)
-class _OfMode:
-    """What is drawn in the color and shape of a failure mode."""
+class MapMark:
+    """A question in the color and shape of its failure mode, or a passage.
+
+    A passage is ``needed`` where a question missed it.
+    """
 
     kind: str
+    id: str
+    x: float
+    y: float
+    text: str
+    href: str
+    needed: bool = False
 
     @property
     def owner(self) -> str:
@@ -243,42 +251,19 @@ class _OfMode:
 
 
 @dataclass(frozen=True)
-class MapMark(_OfMode):
-    """A question, or a passage, which is ``needed`` where a question missed it."""
-
-    id: str
-    x: float
-    y: float
-    text: str
-    href: str
-    needed: bool = False
-
-
-@dataclass(frozen=True)
-class MapSegment(_OfMode):
-    """A line from a question to a passage that it missed."""
-
-    question: MapMark
-    passage: MapMark
-
-
-@dataclass(frozen=True)
-class MapKey(_OfMode):
-    """How many questions have a mark."""
-
-    count: int
-
-
-@dataclass(frozen=True)
 class Scatter:
-    """The drawn map, as wide as it is high."""
+    """The drawn map, as wide as it is high.
+
+    ``segments`` lead from a question to a passage that it missed; ``keys`` are a mark of each kind,
+    and how many questions have it.
+    """
 
     size: float
     facts: str
     dots: tuple[MapMark, ...]
-    segments: tuple[MapSegment, ...]
+    segments: tuple[tuple[MapMark, MapMark], ...]
     marks: tuple[MapMark, ...]
-    keys: tuple[MapKey, ...]
+    keys: tuple[tuple[MapMark, int], ...]
 
 
 def draw_scatter(run: Run) -> Scatter | None:
@@ -291,21 +276,22 @@ def draw_scatter(run: Run) -> Scatter | None:
     if not questions:
         return None
     segments = tuple(
-        MapSegment(_known_mode(line.failure), questions[line.case_id], passages[line.passage_id])
+        (questions[line.case_id], passages[line.passage_id])
         for line in document.lines
         if line.case_id in questions and line.passage_id in passages
     )
-    missed = {segment.passage.id for segment in segments}
+    missed = {passage.id for _, passage in segments}
     dots = (replace(dot, needed=dot.id in missed) for dot in passages.values())
     order = list(_MODE_SHAPES)
     counts = Counter(mark.kind for mark in questions.values())
+    of_kind = {mark.kind: mark for mark in questions.values()}
     return Scatter(
         size=_MAP_SIZE,
         facts=_map_facts(document),
         dots=tuple(sorted(dots, key=lambda dot: dot.needed)),  # needed ones last, to be on top
         segments=segments,
         marks=tuple(sorted(questions.values(), key=lambda mark: -order.index(mark.kind))),
-        keys=tuple(MapKey(kind, counts[kind]) for kind in _MODE_SHAPES if counts[kind]),
+        keys=tuple((of_kind[kind], counts[kind]) for kind in order if kind in of_kind),
     )
 
 

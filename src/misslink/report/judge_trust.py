@@ -518,7 +518,7 @@ def read_audit(run: Run) -> AuditView | None:
 
 
 def _flip_directions(row: AuditedChange) -> str:
-    """Which way labels turned, as shares of all that were asked."""
+    """Which way labels turned, as shares of all repeated verdicts."""
     ways = (("good", row.to_good), ("bad", row.to_bad))
     parts = [
         f"{format_estimate('share', share).brief} to {word}"

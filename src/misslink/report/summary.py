@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from misslink.comparison.run_metrics import LINK_STATES
-from misslink.documents import calibrations_of, manifest_of, summary_of
+from misslink.documents import FirstStep, calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
 from misslink.linking.findings import leading_owners, weak_modes
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize
@@ -138,7 +138,7 @@ class NextStep:
 
     @property
     def reach(self) -> str:
-        """How many failed cases it helps, as far as the run tells; empty for other advice."""
+        """How many failed cases it helps, where the run shows it; empty for other advice."""
         return f"{self.why.partition('. ')[0].rstrip('.')}." if self.basis else ""
 
 
@@ -226,18 +226,18 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     return (*chosen, *_label_steps(run))[:_MAX_STEPS]
 
 
-def first_step(run: Run) -> dict[str, object] | None:
+def first_step(run: Run) -> FirstStep | None:
     """Return the first step as ``summary.json`` has it; None where no failed case has a fix."""
     step = next(iter(next_steps(run)), None)
     if step is None or not step.fix:
         return None
-    return {
-        "fix": step.fix,
-        "action": step.brief or step.action,
-        "owner": step.owner,
-        "cases": len(step.cases),
-        "basis": step.basis or "at_most",
-    }
+    return FirstStep(
+        fix=step.fix,
+        action=step.brief or step.action,
+        owner=step.owner,
+        cases=len(step.cases),
+        basis=step.basis or "at_most",
+    )
 
 
 def no_steps_reason(run: Run) -> str:

@@ -86,7 +86,7 @@ def rank_scored(
     own: IntArray,
     start: IntArray,
     texts: Callable[[IntArray], Any],
-    own_texts: Callable[[IntArray], Any],
+    document_ids: Callable[[IntArray], Any],
 ) -> IntArray:
     """Return the ranks from 1 of some entries among those of their rows.
 
@@ -97,7 +97,7 @@ def rank_scored(
         next.
     own, start : array of int, shape (ranked,)
         That number of each entry to be ranked, and where its row begins.
-    texts, own_texts : callable
+    texts, document_ids : callable
         Take places in `order` and in `own`, and return the ids as an arrow array of text: tied
         entries are ranked by id descending, like trec_eval.
     """
@@ -110,7 +110,7 @@ def rank_scored(
     if len(tied):
         groups, group = np.unique(own[tied], return_inverse=True)
         entry = np.flatnonzero(np.isin(order, groups))
-        both = pa.concat_arrays([texts(entry), own_texts(tied)])
+        both = pa.concat_arrays([texts(entry), document_ids(tied)])
         by_text = pc.rank(both, "descending", tiebreaker="min").to_numpy().astype(np.int64)
         width = len(both) + 1
         ladder = np.sort(np.searchsorted(groups, order[entry]) * width + by_text[: len(entry)])

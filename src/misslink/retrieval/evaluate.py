@@ -95,7 +95,7 @@ def _row_values(family: Sequence[RankMetric], hits: Hits) -> FloatArray:
     shape = (hits.rows,) if len(family) == 1 else (len(family), hits.rows)
     with metric_errors(metric):
         if len(family) == 1:
-            result: Any = metric.of(hits)
+            result: Any = metric.score(hits)
         else:
             result = metric.function(hits, np.array([member.k for member in family]))
     try:
@@ -190,7 +190,7 @@ class RankScores:
 
     def _estimate(self, values: FloatArray, measured: BoolArray) -> Estimate:
         if not measured.any():
-            return Estimate.missing("no query has a value")
+            return Estimate.missing(Reason(code="no_query_value"))
         return mean(values[measured].tolist(), seed=self.seed)
 
     def _index(self, name: str) -> int:
@@ -530,7 +530,7 @@ def metric_bounds(
     [[0.3333333333333333], [0.5]]
     """
     with metric_errors(metric):
-        value = metric.of(hits)
+        value = metric.score(hits)
         if metric.about_judgements:
             return value, value
         unjudged = _Unjudged(hits, metric.k, grade)
@@ -540,7 +540,7 @@ def metric_bounds(
             topmost = unjudged.place < number
             bottom = unjudged.place >= unjudged.count[unjudged.row] - number
             for relevant in (topmost,) if metric.rises else (topmost, bottom):
-                judged = metric.of(unjudged.judge(relevant))
+                judged = metric.score(unjudged.judge(relevant))
                 lowest, highest = np.fmin(lowest, judged), np.fmax(highest, judged)
     unknown = np.isnan(value) if metric.without_relevant else hits.needs == 0
     lowest[unknown] = highest[unknown] = np.nan

@@ -103,7 +103,7 @@ class LabelledNeed:
     evidence : str or None
         The verbatim text to look for. None: the id decides.
     document : str or None
-        The document of which the text is a span. Its chunks are joined wherever they are cut.
+        The document that has the text as a span. Its chunks are joined wherever they are cut.
     """
 
     id: str

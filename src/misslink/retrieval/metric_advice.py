@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from misslink.types import Case
+from misslink.types import Case, Reason
 
 _MANY_CASES = 5_000  # from here on small differences in order are seen, and recall has none
 _MIN_PAIRS = 30  # a correlation of fewer says nothing
@@ -13,12 +13,12 @@ _LEAST_CORRELATION = 0.1  # below it two numbers do not go along
 _NORMAL_95 = 1.96
 
 
-def describe_ndcg_use(
+def ndcg_reasons(
     cases: Sequence[Case],
     recall: Mapping[str, float | None] | None = None,
     passed: Mapping[str, bool] | None = None,
-) -> str:
-    """Say why ndcg@10 tells more than recall@5 of these cases; "" where it does not.
+) -> tuple[Reason, ...]:
+    """Return why ndcg@10 shows more than recall@5 on these cases; empty where it does not.
 
     Parameters
     ----------
@@ -29,22 +29,18 @@ def describe_ndcg_use(
     Examples
     --------
     >>> case = Case(id="a", question="Why?", relevant={"p": 2, "q": 1})
-    >>> describe_ndcg_use([case])
-    'Look at ndcg@10: the gold set has grades, which recall does not see.'
+    >>> ndcg_reasons([case])
+    (Reason(code='graded_labels'),)
     """
-    reasons = [*_reasons(cases)]
-    if recall is not None and passed is not None and _is_unrelated(recall, passed):
-        reasons.append("answers that pass have no better recall@5 than answers that fail")
-    return f"Look at ndcg@10: {'; '.join(reasons)}." if reasons else ""
-
-
-def _reasons(cases: Sequence[Case]) -> Iterator[str]:
+    reasons = []
     if len(cases) > _MANY_CASES:
-        yield f"{len(cases):,} cases show differences in order, which recall does not see"
-    if any(len({*case.relevant.values()} - {0}) > 1 for case in cases) or any(
-        len({*case.evidence.values()} - {0}) > 1 for case in cases
-    ):
-        yield "the gold set has grades, which recall does not see"
+        reasons.append(Reason(code="many_cases", n=len(cases)))
+    labels = (each for case in cases for each in (case.relevant, case.evidence))
+    if any(len({*grades.values()} - {0}) > 1 for grades in labels):
+        reasons.append(Reason(code="graded_labels"))
+    if recall is not None and passed is not None and _is_unrelated(recall, passed):
+        reasons.append(Reason(code="recall_unrelated"))
+    return tuple(reasons)
 
 
 def _is_unrelated(recall: Mapping[str, float | None], passed: Mapping[str, bool]) -> bool:

@@ -84,7 +84,7 @@ class RankMetric:
         """Return the name."""
         return self.name
 
-    def of(self, hits: Hits) -> FloatArray:
+    def score(self, hits: Hits) -> FloatArray:
         """Return the value of each row; that of a row without needs is to be ignored."""
         parameters = [value for value in (self.k, self.p) if value is not None]
         return self.function(hits, *parameters)

@@ -88,7 +88,7 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     if not alternatives:
         blind = any(case.evidence.values())
         if blind:
-            note = "no retrieved passage has a text, so evidence cannot be matched"
+            note = describe_reason(Reason(code="no_text_to_match"))
             return RetrievalOutcome("unknown", note=note)
         return RetrievalOutcome("unlabelled")
     # By its id alone a passage says what is in the prompt only where it was not cut.
@@ -105,12 +105,8 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     missed = tuple(_missed_passage(need, pool, trace, k) for need in lacking)
     is_partial = matches or any(miss.passage_id in cut for miss in missed)
     retrieval: Literal["hit", "partial", "miss"] = "partial" if is_partial else "miss"
-    split = [
-        f"{hit.need.id} over " + " and ".join(f"'{part.id}'" for part in hit.passages)
-        for hit in matches
-        if hit.split
-    ]
-    split_note = f"found split over passages: {'; '.join(split)}" if split else None
+    split = {hit.need.id: [part.id for part in hit.passages] for hit in matches if hit.split}
+    split_note = describe_reason(Reason(code="found_split", split=split)) if split else None
     return RetrievalOutcome("hit" if not missed else retrieval, matches, missed, split_note)
 
 
@@ -136,7 +132,7 @@ def retrieval_cutoff(trace: Trace, k: int) -> int:
 def unmeasured_reason(trace: Trace) -> str | None:
     """Why level 1 of a case cannot be measured; None where it can."""
     if trace.unmeasured is None and trace.error is not None and not trace.retrieved:
-        return "the app failed before it retrieved anything"
+        return describe_reason(Reason(code="failed_before_retrieval"))
     return describe_reason(trace.unmatched) if trace.unmatched else trace.unmeasured
 
 

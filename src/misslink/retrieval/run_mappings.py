@@ -145,10 +145,10 @@ class MappingRun(RankedRun):
                 listed = list(chain.from_iterable(block))
                 return as_text_array([listed[place] for place in places.tolist()])
 
-            def own_texts(places: IntArray) -> Any:
+            def document_ids(places: IntArray) -> Any:
                 return judgements.documents.take(entry[places])
 
-            rank = rank_scored(order, own, segment_offsets(length)[row], texts, own_texts)
+            rank = rank_scored(order, own, segment_offsets(length)[row], texts, document_ids)
         return matched_block(judgements, queries, number, length, row, entry, rank)
 
     def _scores(self, block: list[Mapping[str, Any]]) -> FloatArray:

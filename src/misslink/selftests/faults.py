@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from misslink.selftests.good_cases import GoodCase, holds, lacks, ranked
+from misslink.selftests.good_cases import GoodCase, contains_sentence, lacks, ranked
 from misslink.selftests.values import (
     Value,
     ValueKind,
@@ -111,14 +111,15 @@ def part_removed(good: GoodCase, draw: Draw) -> Change | None:
         parts = [
             sentence
             for sentence in good.sentences
-            if holds(source.text, sentence) and all(lacks(p.text, sentence) for p in others)
+            if contains_sentence(source.text, sentence)
+            and all(lacks(p.text, sentence) for p in others)
         ]
         if len(parts) != 1 or len(good.sentences) <= 1:
             continue
         part = replace(good, trace=good.trace.model_copy(update={"answer": parts[0]}))
         wrong = next(_exchanged(part, draw, _VALUE_KINDS), None)
         told = good.stating_references and all(
-            holds(text, parts[0]) for text in good.stating_references
+            contains_sentence(text, parts[0]) for text in good.stating_references
         )
         answer = good.answer.replace(parts[0], wrong or "").strip()
         if wrong or (told and stems(answer)):
@@ -134,7 +135,8 @@ def _without_sources(good: GoodCase, draw: Draw, deeper: list[Passage]) -> Chang
         passage
         for other in draw.others
         for passage in other.sources
-        if passage.id not in known and not any(holds(passage.text, s) for s in good.sentences)
+        if passage.id not in known
+        and not any(contains_sentence(passage.text, s) for s in good.sentences)
     )
     swaps |= dict(zip(swaps, spare, strict=False))
     trace = _swap_passages(good, swaps)
@@ -336,7 +338,7 @@ def sentence_invented(good: GoodCase, draw: Draw) -> Change | None:
         return _answered(good, wrong and f"{good.answer.rstrip()} {wrong}")
     texts = [passage.text for passage in good.context]
     for sentence in (s for other in draw.others[:_MOST_POOLED] for s in other.sentences):
-        if not any(holds(text, sentence) for text in texts):
+        if not any(contains_sentence(text, sentence) for text in texts):
             return _answered(good, f"{good.answer.rstrip()} {sentence}")
     return None
 
@@ -353,8 +355,13 @@ def part_left_out(good: GoodCase, draw: Draw) -> Change | None:
         start, end = spans[place]
         sentence = good.answer[start:end]
         rest = f"{good.answer[:start].rstrip()} {good.answer[end:].lstrip()}".strip()
-        told = all(holds(text, sentence) for text in good.stating_references)
-        if sentence in good.sentences and told and not holds(rest, sentence) and stems(rest):
+        told = all(contains_sentence(text, sentence) for text in good.stating_references)
+        if (
+            sentence in good.sentences
+            and told
+            and not contains_sentence(rest, sentence)
+            and stems(rest)
+        ):
             return _answered(good, rest)
     return None
 
@@ -374,7 +381,9 @@ def other_answer(good: GoodCase, draw: Draw) -> Change | None:
         others.sort(key=lambda other: -len(asked & set(stems(other.case.question))))
     texts = [*(passage.text for passage in good.context), *good.case.references]
     for other in others:
-        if not any(holds(text, sentence) for text in texts for sentence in other.sentences):
+        if not any(
+            contains_sentence(text, sentence) for text in texts for sentence in other.sentences
+        ):
             return _answered(good, other.answer)
     return None
 
@@ -409,7 +418,7 @@ def _exchanged(
         stating = [sentence for sentence in good.sentences if states(sentence, value.text)]
         wrong = [exchange(sentence, value.text, new) for sentence in stating]
         if wrong and not any(
-            states(said, new) and holds(said, sentence)
+            states(said, new) and contains_sentence(said, sentence)
             for said in good.context_sentences
             for sentence in wrong
         ):

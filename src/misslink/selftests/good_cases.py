@@ -55,7 +55,8 @@ class GoodCase:
         return tuple(
             passage
             for passage in self.context
-            if passage.id in labelled or any(holds(passage.text, s) for s in self.sentences)
+            if passage.id in labelled
+            or any(contains_sentence(passage.text, s) for s in self.sentences)
         )
 
     @cached_property
@@ -75,7 +76,7 @@ class GoodCase:
         return tuple(text for text in self.case.references if not declines(text))
 
 
-def _held_share(passage: str, sentence: str) -> float:
+def _word_share(passage: str, sentence: str) -> float:
     words = set(stems(sentence))
     return len(words & set(passage_stems(passage))) / len(words) if words else 0.0
 
@@ -88,12 +89,12 @@ def lacks(passage: str, sentence: str) -> bool:
     if not all(states(passage, value.text) for value in find_values(sentence)):
         return True
     said = (passage[start:end] for start, end in sentence_spans(passage))
-    return all(_held_share(each, sentence) < _LACKED for each in said)
+    return all(_word_share(each, sentence) < _LACKED for each in said)
 
 
-def holds(passage: str, sentence: str) -> bool:
+def contains_sentence(passage: str, sentence: str) -> bool:
     """Whether a passage has most content words of a sentence, and its numbers."""
-    has_words = _held_share(passage, sentence) >= _HELD
+    has_words = _word_share(passage, sentence) >= _HELD
     return has_words and numbers_of(sentence) <= numbers_of(passage)
 
 
@@ -164,7 +165,10 @@ def _from_references(
 
 def _is_held(good: GoodCase) -> bool:
     """Whether every sentence is in a passage: a reference that says more would be a fault itself."""
-    return all(any(holds(p.text, sentence) for p in good.context) for sentence in good.sentences)
+    return all(
+        any(contains_sentence(p.text, sentence) for p in good.context)
+        for sentence in good.sentences
+    )
 
 
 def trace_of(case_id: str, context: Sequence[Passage], *, seen: bool) -> Trace:

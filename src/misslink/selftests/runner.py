@@ -47,7 +47,7 @@ class _Outcome:
     link: Link
 
     @property
-    def found(self) -> bool:
+    def is_detected(self) -> bool:
         return self.link.failed is True
 
     @property
@@ -189,7 +189,7 @@ def selftest_figures(
             outcomes.append(_Outcome(mutant, link))
     faults = [outcome for outcome in outcomes if outcome.mutant.kind.owner]
     harmless = [outcome for outcome in outcomes if not outcome.mutant.kind.owner]
-    found = [outcome for outcome in faults if outcome.found]
+    found = [outcome for outcome in faults if outcome.is_detected]
     by_kind: dict[str, list[_Outcome]] = {}
     for outcome in outcomes:
         by_kind.setdefault(outcome.mutant.kind.name, []).append(outcome)
@@ -197,9 +197,9 @@ def selftest_figures(
         mutants=len(faults),
         harmless=len(harmless),
         not_judged=not_judged,
-        found=_clustered(faults, [o.found for o in faults], _NOT_PLANTED, seed),
+        found=_clustered(faults, [o.is_detected for o in faults], _NOT_PLANTED, seed),
         owner_right=_clustered(found, [o.owner_right for o in found], _NONE_FOUND, seed),
-        false_alarm=_clustered(harmless, [o.found for o in harmless], _NOT_PLANTED, seed),
+        false_alarm=_clustered(harmless, [o.is_detected for o in harmless], _NOT_PLANTED, seed),
         kinds={name: _kind_document(of_kind) for name, of_kind in by_kind.items()},
         left_out={
             name: tried for name, tried in planted.without_place.items() if name not in by_kind
@@ -217,14 +217,14 @@ def _is_lost(verdicts: Sequence[Verdict]) -> bool:
 def _kind_document(outcomes: Sequence[_Outcome]) -> SelftestKind:
     """The numbers of one kind; ``cases`` are those that went wrong. No case is in it twice."""
     kind = outcomes[0].mutant.kind
-    hits = [outcome for outcome in outcomes if outcome.found]
+    hits = [outcome for outcome in outcomes if outcome.is_detected]
     found, is_fault = _share(len(hits), len(outcomes)), kind.owner is not None
     named = Counter(outcome.link.owner or "unknown" for outcome in hits)
     right = sum(outcome.owner_right for outcome in hits)
     by_distance: dict[str, Estimate] = {}
     for distance in ("near", "far") if kind.graded else ():
         of_distance = [outcome for outcome in outcomes if outcome.mutant.distance == distance]
-        by_distance[distance] = _share(sum(o.found for o in of_distance), len(of_distance))
+        by_distance[distance] = _share(sum(o.is_detected for o in of_distance), len(of_distance))
     return SelftestKind(
         n=len(outcomes),
         found=found if is_fault else None,
@@ -234,7 +234,7 @@ def _kind_document(outcomes: Sequence[_Outcome]) -> SelftestKind:
         named=dict(named) if is_fault else {},
         near=by_distance.get("near"),
         far=by_distance.get("far"),
-        cases=tuple(o.mutant.origin for o in outcomes if o.found is not is_fault),
+        cases=tuple(o.mutant.origin for o in outcomes if o.is_detected is not is_fault),
     )
 
 

@@ -198,12 +198,12 @@ def _is_name(text: str, word: str, start: int) -> bool:
 
 
 def states(text: str, value: str) -> bool:
-    """Whether a text has a value as words of its own."""
+    """Whether a text has a value as whole words."""
     return _as_word(value).search(text) is not None
 
 
 def exchange(text: str, old: str, new: str) -> str:
-    """Replace a value wherever it stands as words of its own."""
+    """Replace a value wherever it occurs as whole words."""
     return _as_word(old).sub(lambda _: new, text)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from misslink.stats import intervals
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 Ratings = Sequence[Sequence[float | str | None]]
 RatingTable = Sequence[Sequence[float]]
@@ -49,7 +49,7 @@ def percent_agreement(ratings: Ratings, *, seed: int = 0) -> Estimate:
         pairs = len(item) * (len(item) - 1)
         shares.append(sum(times * (times - 1) for times in Counter(item).values()) / pairs)
     if not shares:
-        return Estimate.missing("no item has two ratings", method="wilson")
+        return Estimate.missing(Reason(code="no_double_rating"), method="wilson")
     return intervals.mean(shares, seed=seed)
 
 
@@ -99,7 +99,7 @@ def krippendorff_alpha(
     items = _rated_items(ratings)
     n = len(items)
     if not items:
-        return Estimate.missing("no item has two ratings", method=method)
+        return Estimate.missing(Reason(code="no_double_rating"), method=method)
     seen = {rating for item in items for rating in item}
     if metric == "ordinal" and any(isinstance(rating, str) for rating in seen):
         raise ValueError("ordinal ratings must be numbers; compare words as nominal ratings")
@@ -108,7 +108,7 @@ def krippendorff_alpha(
             f"{len(seen)} distinct ratings are not a scale; round them to at most {_MAX_CATEGORIES}"
         )
     if len(seen) == 1:
-        reason = "all ratings are the same: there is no disagreement to expect"
+        reason = Reason(code="constant_ratings")
         return Estimate.missing(reason, n=n, method=method)
     patterns, times, prior = _rating_patterns(
         items, sorted(seen, key=lambda r: (isinstance(r, str), r))
@@ -258,7 +258,7 @@ def cohen_kappa(
         return 1 - observed / np.einsum("...i,ij,...j", shares.sum(-1), cost, shares.sum(-2))
 
     if ((counts.sum(axis=0) + counts.sum(axis=1)) > 0).sum() == 1:
-        reason = "both raters always use the same category, so chance agreement is 1"
+        reason = Reason(code="constant_categories")
         return Estimate.missing(reason, n=int(counts.sum()), method="dirichlet")
     return _posterior_estimate(counts, kappa, seed)
 
@@ -301,7 +301,7 @@ def gwet_ac1(table: RatingTable, *, seed: int = 0) -> Estimate:
     counts = _checked_table(table)
     size = len(counts)
     if size <= 1:
-        reason = "chance agreement needs two categories"
+        reason = Reason(code="one_category")
         return Estimate.missing(reason, n=int(counts.sum()), method="dirichlet")
 
     def ac1(shares: intervals.Floats) -> intervals.Floats:
@@ -327,7 +327,7 @@ def _posterior_estimate(
 ) -> Estimate:
     total, cells, method = counts.sum(), counts.size, "dirichlet"
     if not total:
-        return Estimate.missing("no cases", method=method)
+        return Estimate.missing(Reason(code="no_cases"), method=method)
     generator = np.random.default_rng(seed)
 
     def draw(draws: int) -> intervals.Floats:
@@ -422,15 +422,17 @@ def _correlation(
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a correlation needs finite numbers; leave missing values out")
     if n <= 1:
-        return Estimate.missing("a correlation needs two cases", n=n, method=method)
+        return Estimate.missing(Reason(code="correlation_of_one"), n=n, method=method)
     if first.min() == first.max() or second.min() == second.max():
-        return Estimate.missing("all numbers of one side are equal", n=n, method=method)
+        return Estimate.missing(Reason(code="constant_side"), n=n, method=method)
     value, influence = statistic(first, second)
     value = min(max(value, -1.0), 1.0)
     if n < 4:
-        return intervals.without_interval(value, f"{n} cases have no interval", n=n, method=method)
+        return intervals.without_interval(
+            value, Reason(code="few_cases_for_interval", n=n), n=n, method=method
+        )
     if abs(value) > 1 - 1e-12:
-        reason = "a perfect correlation has no interval"
+        reason = Reason(code="perfect_correlation")
         return intervals.without_interval(math.copysign(1.0, value), reason, n=n, method=method)
     error = math.sqrt(float(influence @ influence) / n / (n - 3))
     half = intervals.student_quantile(intervals.LEVEL, n - 2) * error / (1 - value**2)

@@ -118,7 +118,7 @@ def risk_ratio(a: int, n1: int, b: int, n2: int) -> Estimate:
     if not n1 or not n2:
         return Estimate.missing(_empty_group(n1, n2), n=n, method=method)
     if not b:
-        reason = f"none of the {n2} cases of the second group has the outcome, so there is no ratio"
+        reason = Reason(code="no_outcome_for_ratio", n=n2)
         return Estimate.missing(reason, n=n, method=method)
     first, second = a / n1, b / n2
     (low1, high1), (low2, high2) = wilson_interval(first, n1, z), wilson_interval(second, n2, z)
@@ -129,10 +129,10 @@ def risk_ratio(a: int, n1: int, b: int, n2: int) -> Estimate:
     return interval_estimate(a * n2 / (b * n1), low, high, n=n, method=method)
 
 
-def _empty_group(n1: int, n2: int) -> str:
+def _empty_group(n1: int, n2: int) -> Reason:
     if not n1 and not n2:
-        return "no cases"
-    return f"no cases in the {'second' if n1 else 'first'} group"
+        return Reason(code="no_cases")
+    return Reason(code="no_cases_in_group", group="second" if n1 else "first")
 
 
 def attributable_fraction(
@@ -186,15 +186,15 @@ def attributable_fraction(
     if min(cells) < 0:
         raise ValueError(f"a count is negative: {cells}")
     n, hits, bad, method = sum(cells), hit_bad + hit_good, miss_bad + hit_bad, "dirichlet"
-    missing: dict[str | Reason, int] = {
-        "no cases": n,
-        "no bad answer to attribute": bad,
-        "no case with a hit": hits,
-        Reason(code="nothing_missed"): n - hits,
+    needed = {
+        "no_cases": n,
+        "no_bad_answer_to_attribute": bad,
+        "no_hit": hits,
+        "nothing_missed": n - hits,
     }
-    for reason, count in missing.items():
+    for code, count in needed.items():
         if not count:
-            return Estimate.missing(reason, n=n, method=method)
+            return Estimate.missing(Reason(code=code), n=n, method=method)
     value = 1 - (hit_bad / hits) / (bad / n)
     ends = attributable_fraction_limits(
         np.array([cells]), np.random.default_rng(seed), draws=FRACTION_DRAWS
@@ -422,7 +422,7 @@ def mantel_haenszel(strata: Sequence[TwoByTwo], *, seed: int = 0) -> PooledAssoc
     usable = comparable_strata(strata)
     left_out = len(strata) - len(usable)
     if not usable:
-        reason = "no stratum has both misses and hits" if strata else "no strata"
+        reason = Reason(code="no_mixed_stratum") if strata else Reason(code="no_strata")
         nothing = Estimate.missing(reason, method="mantel-haenszel")
         return PooledAssociation(nothing, nothing, nothing, 0, left_out)
     cells = np.array(usable, dtype=float)
@@ -512,7 +512,7 @@ def pooled_risk_ratio(cells: Floats, z: float = _Z_95) -> Estimate:
     above, below = float((a * hits / n).sum()), float((b * misses / n).sum())
     method = "greenland-robins"
     if not below:
-        reason = "no hit is bad in the strata that are compared, so there is no ratio"
+        reason = Reason(code="no_bad_hit_in_strata")
         return Estimate.missing(reason, n=int(n.sum()), method=method)
     value = above / below
     odd = not above or (a == misses).all() or (b == hits).all()
@@ -532,7 +532,7 @@ def pooled_risk_ratio(cells: Floats, z: float = _Z_95) -> Estimate:
 def _fraction_estimate(cells: Floats, seed: int) -> Estimate:
     n, method = int(cells.sum()), "dirichlet mantel-haenszel"
     if not cells[:, [0, 2]].any():
-        return Estimate.missing("no bad answer to attribute", n=n, method=method)
+        return Estimate.missing(Reason(code="no_bad_answer_to_attribute"), n=n, method=method)
     value = float(miettinen_fraction(cells))
     ends = pooled_fraction_limits(
         cells[np.newaxis], np.random.default_rng(seed), draws=FRACTION_DRAWS

@@ -21,7 +21,7 @@ from misslink.stats.intervals import (
     wilson_interval,
 )
 from misslink.stats.roc import logit_interval
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 ThresholdAim = Literal["f1", "precision", "sensitivity"]
 
@@ -61,7 +61,7 @@ class ErrorRates:
         halves = []
         for share in (self.sensitivity, self.specificity):
             if share.value is None or share.low is None or share.high is None:
-                return Estimate.missing(share.reason or "", n=self.n, method="wilson mover")
+                return Estimate.missing(share.why, n=self.n, method="wilson mover")
             halves.append((share.value / 2, share.low / 2, share.high / 2))
         ends = square_and_add(*halves)
         return interval_estimate(*ends, n=self.n, method="wilson mover", bounds=(0.0, 1.0))
@@ -124,24 +124,24 @@ class ConfusionMatrix:
     def accuracy(self) -> Estimate:
         """Share of cases in which judge and label agree; Wilson interval."""
         return _labelled_share(
-            self.true_positive + self.true_negative, sum(self._cells), "no cases"
+            self.true_positive + self.true_negative, sum(self._cells), Reason(code="no_cases")
         )
 
     @property
     def sensitivity(self) -> Estimate:
         """Share of the positive cases that the judge calls positive (recall); Wilson."""
-        return _labelled_share(self.true_positive, self.positives, "no case has the positive label")
+        return _labelled_share(self.true_positive, self.positives, Reason(code="no_positive_label"))
 
     @property
     def specificity(self) -> Estimate:
         """Share of the negative cases that the judge calls negative; Wilson."""
-        return _labelled_share(self.true_negative, self.negatives, "no case has the negative label")
+        return _labelled_share(self.true_negative, self.negatives, Reason(code="no_negative_label"))
 
     @property
     def precision(self) -> Estimate:
         """Share of the cases called positive that are positive; Wilson."""
         called = self.true_positive + self.false_positive
-        return _labelled_share(self.true_positive, called, "the judge calls no case positive")
+        return _labelled_share(self.true_positive, called, Reason(code="no_positive_call"))
 
     @property
     def f1(self) -> Estimate:
@@ -154,7 +154,7 @@ class ConfusionMatrix:
         """
         either = self.true_positive + self.false_positive + self.false_negative
         if not self.positives:
-            return Estimate.missing("no case has the positive label", n=self.n, method="wilson f1")
+            return Estimate.missing(Reason(code="no_positive_label"), n=self.n, method="wilson f1")
         share = self.true_positive / either
         low, high = (2 * j / (1 + j) for j in wilson_interval(share, either, critical_value()))
         return interval_estimate(2 * share / (1 + share), low, high, n=self.n, method="wilson f1")
@@ -204,7 +204,7 @@ class ConfusionMatrix:
         )
 
 
-def _labelled_share(successes: float, n: float, reason: str) -> Estimate:
+def _labelled_share(successes: float, n: float, reason: Reason) -> Estimate:
     if not n:
         return Estimate.missing(reason, method="wilson")
     share = min(successes / n, 1.0)
@@ -311,8 +311,8 @@ def average_precision(labels: Sequence[bool], scores: Sequence[float]) -> Estima
     good, score = checked_scores(labels, scores)
     n, positives = len(good), int(good.sum())
     if positives in {0, n}:
-        side = "negative" if positives else "positive"
-        return Estimate.missing(f"no case has the {side} label", n=n, method=method)
+        reason = Reason(code="no_negative_label" if positives else "no_positive_label")
+        return Estimate.missing(reason, n=n, method=method)
     value, influence = _average_precision_influence(good, score)
     variance = max(float(influence @ influence) / n / (n - 1), value * (1 - value) / positives)
     if value >= 1:

@@ -30,10 +30,10 @@ from misslink.stats.paired_tests import (
     interval_of_test,
     sign_flips,
 )
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 CLUSTERED_METHOD = "clustered score test"
-ONE_CLUSTER = "one cluster does not show how clusters differ"
+ONE_CLUSTER = Reason(code="one_cluster")
 _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
 _MIN_DRAWS, _MAX_DRAWN = 2_000, 4_000_000  # draws, and numbers drawn in all
 _NO_SPREAD = 1e-12  # a relative spread below it is rounding
@@ -87,7 +87,7 @@ def clustered_mean(
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} values and {len(clusters)} clusters differ in length")
     if not len(values):
-        return Estimate.missing("no values")
+        return Estimate.missing(Reason(code="no_values"))
     numbers = np.asarray(values, dtype=np.float64)
     least, most = bounds
     slack = 1e-9 * (most - least)
@@ -195,7 +195,7 @@ def clustered_difference(
         raise ValueError("values must be finite numbers in [0, 1]; use None for a missing value")
     if not both:
         return PairedComparison(
-            Estimate.missing("no case has a value in both"), None, None, groups=0
+            Estimate.missing(Reason(code="no_shared_value")), None, None, groups=0
         )
     differences = np.round([y - x for x, y, _ in both], _DECIMALS)
     names = [cluster for *_, cluster in both]

@@ -18,7 +18,7 @@ from misslink.stats.intervals import (
     wilson_interval,
     without_interval,
 )
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 
 def unit_values(
@@ -85,7 +85,7 @@ def unit_mean(
     """
     count = len(values)
     if not count:
-        return Estimate.missing("no unit has a value", method="delta")
+        return Estimate.missing(Reason(code="no_unit_value"), method="delta")
     centre = float(values.mean())
     least, most = bounds or (-math.inf, math.inf)
     spread = float(values.var(ddof=1)) if count > 1 else 0.0
@@ -94,7 +94,7 @@ def unit_mean(
         ends = centre - half, centre + half
         return interval_estimate(centre, *ends, n=count, method="delta", bounds=(least, most))
     if not math.isfinite(most - least):
-        reason = "there are too few units, or all have the same value"
+        reason = Reason(code="units_without_spread")
         return without_interval(centre, reason, n=count, method="delta")
     inside = min(max((centre - least) / (most - least), 0.0), 1.0)
     low, high = (
@@ -132,13 +132,13 @@ def welch_test(
     sizes = len(control), len(variant)
     count = sum(sizes)
     if not min(sizes):
-        return Estimate.missing("a variant has no unit with a value", n=count, method=method), None
+        return Estimate.missing(Reason(code="variant_without_value"), n=count, method=method), None
     difference = float(variant.mean() - control.mean())
     parts = [float(side.var(ddof=1)) / len(side) if len(side) > 1 else 0.0 for side in sides]
     error = math.sqrt(sum(parts))
     if min(sizes) < 2 or not error:
         single = min(sizes) < 2
-        reason = "one unit does not show how units differ" if single else "all units are equal"
+        reason = Reason(code="one_unit") if single else Reason(code="equal_units")
         return without_interval(difference, reason, n=count, method=method), None
     from scipy.special import stdtr
 
@@ -166,7 +166,7 @@ class CupedResult:
     known : int
         Units with a covariate.
     missing : int
-        Units without; they keep a level of their own.
+        Units without; their mean is estimated separately.
     """
 
     control: Floats
@@ -320,7 +320,7 @@ def sequential_test(
     method = "confidence sequence"
     count = len(control) + len(variant)
     if not len(control) or not len(variant):
-        reason = "a variant has no unit with a value"
+        reason = Reason(code="variant_without_value")
         return Estimate.missing(reason, n=count, method=method), None
     value = float(variant.mean()) - times * float(control.mean())
     error = 0.0
@@ -329,9 +329,9 @@ def sequential_test(
     if not error:
         few = min(len(control), len(variant)) < MIN_SEQUENTIAL_UNITS
         reason = (
-            f"each variant needs {MIN_SEQUENTIAL_UNITS} units first"
+            Reason(code="few_units", needed=MIN_SEQUENTIAL_UNITS)
             if few
-            else "all units are equal"
+            else Reason(code="equal_units")
         )
         return without_interval(value, reason, n=count, method=method), None
     units = balanced_units(len(control), len(variant))

@@ -10,7 +10,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 Floats = NDArray[np.float64]
 
@@ -38,9 +38,9 @@ def interval_estimate(
     return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, method=method)
 
 
-def without_interval(value: float, reason: str, *, n: int, method: str) -> Estimate:
+def without_interval(value: float, reason: Reason, *, n: int, method: str) -> Estimate:
     """Return an Estimate with a value but no interval."""
-    return Estimate(value=value, low=None, high=None, n=n, method=method, reason=reason)
+    return Estimate.partial(value, None, None, reason, n=n, method=method)
 
 
 def check_counts(successes: int, n: int) -> None:
@@ -120,7 +120,7 @@ def proportion(successes: int, n: int, *, level: float = 0.95) -> Estimate:
     check_counts(successes, n)
     z = critical_value(level)
     if n == 0:
-        return Estimate.missing("no cases", method="wilson")
+        return Estimate.missing(Reason(code="no_cases"), method="wilson")
     low, high = wilson_interval(successes / n, n, z)
     return Estimate(value=successes / n, low=low, high=high, n=n, method="wilson")
 
@@ -184,7 +184,7 @@ def mean(
     """
     z = critical_value(level)
     if not values:
-        return Estimate.missing("no values")
+        return Estimate.missing(Reason(code="no_values"))
     ordered = sorted(map(float, values))
     if not all(map(math.isfinite, ordered)):
         raise ValueError("mean needs finite numbers; leave missing values out")
@@ -237,7 +237,7 @@ def _unbounded_mean(ordered: list[float], seed: int, level: float) -> Estimate:
     n = len(ordered)
     centre = math.fsum(ordered) / n
     if ordered[0] == ordered[-1]:
-        reason = "one value has no interval" if n == 1 else "all values are equal"
+        reason = Reason(code="one_value") if n == 1 else Reason(code="equal_values")
         return without_interval(centre, reason, n=n, method="bootstrap")
     distinct, counts = np.unique(np.array(ordered), return_counts=True)
     # Moments around the mean: a tiny spread on a large value must not drown in rounding.
@@ -362,7 +362,7 @@ def median(values: Sequence[float]) -> Estimate:
     """
     method = "order statistics"
     if not values:
-        return Estimate.missing("no values", method=method)
+        return Estimate.missing(Reason(code="no_values"), method=method)
     ordered = sorted(map(float, values))
     n = len(ordered)
     middle = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
@@ -370,9 +370,7 @@ def median(values: Sequence[float]) -> Estimate:
     while 2 * _at_most_heads(cut, n) <= 1 - LEVEL:
         cut += 1
     if not cut:
-        return without_interval(
-            middle, f"{n} values are too few for an interval", n=n, method=method
-        )
+        return without_interval(middle, Reason(code="few_values", n=n), n=n, method=method)
     return Estimate(value=middle, low=ordered[cut - 1], high=ordered[n - cut], n=n, method=method)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 
 from misslink.stats import intervals
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 _ROUNDING = 1e-9  # an nDCG of 1.0000000000000002 is 1
 _DECIMALS = 12  # 0.6 - 0.4 and 0.4 - 0.2 are one size
@@ -106,7 +106,7 @@ def paired_difference(
     span = most - least if bounds else None
     differences = sorted(round(y - x, _DECIMALS) for x, y in pairs)
     if not differences:
-        return PairedComparison(Estimate.missing("no case has a value in both"), None, None)
+        return PairedComparison(Estimate.missing(Reason(code="no_shared_value")), None, None)
     n = len(differences)
     moments, _ = _moments(differences)
 
@@ -437,7 +437,7 @@ def cohens_dz(differences: Sequence[float]) -> Estimate:
     Returns
     -------
     Estimate
-        Without an interval: that of the difference itself tells how sure it is.
+        Without an interval: that of the difference itself shows how certain it is.
 
     References
     ----------
@@ -453,8 +453,8 @@ def cohens_dz(differences: Sequence[float]) -> Estimate:
     moments, reason = _moments(differences)
     if moments is None:
         return Estimate.missing(reason, n=n, method=method)
-    reason = "an effect size is given without an interval"
-    return intervals.without_interval(moments[0] / moments[1], reason, n=n, method=method)
+    value, no_interval = moments[0] / moments[1], Reason(code="effect_size")
+    return intervals.without_interval(value, no_interval, n=n, method=method)
 
 
 def _moments(differences: Sequence[float]) -> tuple[tuple[float, float] | None, str]:
@@ -609,7 +609,7 @@ def mcnemar_test(gained: int, lost: int) -> McNemarTest:
     # Both tails of the binomial are equal, and the middle outcome of an even n is in both.
     p = min(1.0, 2 * float(bdtr(min(gained, lost), n, 0.5))) if n else 1.0
     if not lost:
-        reason = "no case changed from yes to no, so there are no odds" if n else "no case changed"
+        reason = Reason(code="no_loss_for_odds") if n else Reason(code="no_change")
         return McNemarTest(gained, lost, p, Estimate.missing(reason, n=n, method=method))
     tail = (1 - intervals.LEVEL) / 2
     low = float(betaincinv(gained, lost + 1, tail)) if gained else 0.0

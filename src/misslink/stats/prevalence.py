@@ -24,7 +24,7 @@ from misslink.stats.intervals import (
     student_quantile,
     wilson_interval,
 )
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 _DRAWS = 20_000
 _JEFFREYS = 0.5
@@ -100,9 +100,9 @@ def rogan_gladen(
     check_counts(called, n)
     method = f"rogan-gladen, {interval}"
     if not n:
-        return Estimate.missing("no cases", method=method)
+        return Estimate.missing(Reason(code="no_cases"), method=method)
     rates = _judge_rates(judge)
-    if isinstance(rates, str):
+    if isinstance(rates, Reason):
         return Estimate.missing(rates, n=n, method=method)
     good = labelled = called_good = 0
     if among:
@@ -122,10 +122,7 @@ def rogan_gladen(
         value, ends, rest_ends = _posterior_interval(unlabelled, rates, (good, labelled), seed)
     if rest_ends[0] >= 1 or rest_ends[1] <= 0:
         few = "fewer" if rest_ends[1] <= 0 else "more"
-        reason = (
-            f"the judge calls {few} cases good than its errors on the {judge.n} labelled cases "
-            "allow: the labelled cases differ from the rest"
-        )
+        reason = Reason(code="labels_unlike_the_rest", side=few, n=judge.n)
         return Estimate.missing(reason, n=n, method=method)
     value, low, high = (min(max(end, 0.0), 1.0) for end in (value, *ends))
     return interval_estimate(value, low, high, n=n, method=method)
@@ -170,10 +167,9 @@ def corrected_difference(
     """
     method, n = "rogan-gladen, difference", difference.n
     if difference.value is None or difference.low is None or difference.high is None:
-        reason = difference.reason or "the difference has no interval"
-        return Estimate.missing(reason, n=n, method=method)
+        return Estimate.missing(difference.why, n=n, method=method)
     rates, accuracy = _judge_rates(judge), judge.balanced_accuracy
-    if isinstance(rates, str):
+    if isinstance(rates, Reason):
         return Estimate.missing(rates, n=n, method=method)
     gain, least, most = (
         2 * (end or 0.0) - 1 for end in (accuracy.value, accuracy.low, accuracy.high)
@@ -181,22 +177,19 @@ def corrected_difference(
     wider = critical_value(level) / critical_value()
     least, most = gain - wider * (gain - least), min(gain + wider * (most - gain), 1.0)
     if least <= 0:
-        reason = f"{judge.n} labels are too few for a level of {level:.4g}"
+        reason = Reason(code="few_labels_for_level", n=judge.n, level=level)
         return Estimate.missing(reason, n=n, method=method)
     value = difference.value / gain
     high = _ratio_end(difference.value, difference.high, gain, (least, most))
     low = -_ratio_end(-difference.value, -difference.low, gain, (least, most))
     if low >= 1 or high <= -1:
-        reason = (
-            f"the judge sees a larger difference than its errors on the {judge.n} labelled cases "
-            "allow: the labelled cases differ from these"
-        )
+        reason = Reason(code="labels_unlike_these", n=judge.n)
         return Estimate.missing(reason, n=n, method=method)
     value, low, high = (min(max(end, -1.0), 1.0) for end in (value, low, high))
     return interval_estimate(value, low, high, n=n, method=method)
 
 
-def _judge_rates(judge: ConfusionMatrix | ErrorRates) -> tuple[Rate, Rate] | str:
+def _judge_rates(judge: ConfusionMatrix | ErrorRates) -> tuple[Rate, Rate] | Reason:
     """Sensitivity and specificity; or why they cannot correct anything."""
     accuracy, sensitivity, specificity = (
         judge.balanced_accuracy,
@@ -204,12 +197,10 @@ def _judge_rates(judge: ConfusionMatrix | ErrorRates) -> tuple[Rate, Rate] | str
         judge.specificity,
     )
     if accuracy.low is None or sensitivity.value is None or specificity.value is None:
-        return accuracy.reason or "no labels"
+        return accuracy.reason_code or Reason(code="no_labels")
     if accuracy.low <= 1 / 2:
-        return (
-            f"{judge.n} labels do not show that the judge is better than chance: its balanced "
-            f"accuracy is {accuracy.value:.2f}, and could be {accuracy.low:.2f}"
-        )
+        measured = {"accuracy": accuracy.value, "low": accuracy.low}
+        return Reason(code="judge_not_above_chance", n=judge.n, **measured)
     return (sensitivity.value, sensitivity.n), (specificity.value, specificity.n)
 
 
@@ -409,7 +400,7 @@ def prediction_powered(
             update={"method": "wilson" if weights is None else "wilson, weighted"}
         )
     if n < MIN_LABELS:
-        reason = f"{n} labels are too few to correct the judge by; {MIN_LABELS} are needed"
+        reason = Reason(code="few_labels_to_correct", n=n, needed=MIN_LABELS)
         missing = Estimate.missing(reason, n=n, method="ppi++")
         return PredictionPoweredEstimate(missing, alone, judge_only, None, None)
     if strata is not None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from misslink.stats.classification import checked_scores, stratified_folds
 from misslink.stats.intervals import LEVEL, Floats, interval_estimate, mean, proportion
 from misslink.stats.roc import bisect_edge
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 _DRAWS = 4_000
 _JEFFREYS = 0.5
@@ -173,7 +173,7 @@ def calibration_error(
     good, chance = _checked_probabilities(labels, probabilities)
     n = len(good)
     if not n:
-        return Estimate.missing("no cases", method=_METHOD)
+        return Estimate.missing(Reason(code="no_cases"), method=_METHOD)
     place = _bin_cases(chance, bins)[1]
     counts = np.bincount(place)
     filled = counts > 0

@@ -15,7 +15,7 @@ from misslink.stats.intervals import (
     interval_estimate,
     student_quantile,
 )
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 CaseScore = tuple[str, float]  # the case of a number, and the number
 
@@ -61,7 +61,7 @@ def auroc(
     """
     n, z = len(higher) + len(lower), critical_value()
     if not higher or not lower:
-        return Estimate.missing("one of the two groups is empty", n=n, method="obuchowski")
+        return Estimate.missing(Reason(code="empty_group"), n=n, method="obuchowski")
     area = _case_areas(higher, lower, weights or {})
     value, half = area.value, area.half_width()
     # Rounding leaves a spread of the order of 1e-17 where there is none.
@@ -103,9 +103,7 @@ def auroc_difference(
     """
     n, method = len(higher) + len(lower), "delong"
     if min(len(higher), len(lower)) < 2:
-        return Estimate.missing(
-            "one of the two groups has fewer than two cases", n=n, method=method
-        )
+        return Estimate.missing(Reason(code="small_group"), n=n, method=method)
     first, second = (
         _case_areas(
             [(case, pair[at]) for case, *pair in higher],

@@ -9,7 +9,7 @@ from typing import Any
 from misslink.stats import paired_tests
 from misslink.stats.clustered import clustered_difference, clustered_mean
 from misslink.stats.intervals import LEVEL, mean
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 SIGNIFICANCE_LEVEL = 0.05  # of p, corrected: below it a difference has a winner
 
@@ -118,7 +118,7 @@ def _test_metric(
 
     def run_mean(values: list[float]) -> dict[str, object]:
         if not values:
-            estimate = Estimate.missing("no case has a value in both")
+            estimate = Estimate.missing(Reason(code="no_shared_value"))
         elif clusters is None:
             estimate = mean(values, seed=seed)
         else:

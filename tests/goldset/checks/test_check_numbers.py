@@ -102,7 +102,7 @@ def test_the_judged_share_is_judged_at_k():
     }
     (found,) = check_goldset(gold_of(cases), CheckInputs(run=run, k=3))
     hits = collect_hits(cases, [run[case.id] for case in cases])
-    theirs = parse_metric("judged@3").of(hits)
+    theirs = parse_metric("judged@3").score(hits)
     assert found.numbers["judged@3"]["value"] == pytest.approx(theirs.mean())
     assert found.cases == ("case-0", "case-2")
     assert found.numbers["judged@3"]["n"] == 4

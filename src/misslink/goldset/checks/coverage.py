@@ -25,8 +25,9 @@ from misslink.goldset.wording import QuestionIndex, measure_copying
 from misslink.io.goldset import GoldSet
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.render.format import pluralize
+from misslink.render.retrieval_sentences import describe_ndcg_use
 from misslink.retrieval.matching import LabelledNeed
-from misslink.retrieval.metric_advice import describe_ndcg_use
+from misslink.retrieval.metric_advice import ndcg_reasons
 from misslink.stats import holm, mean, proportion
 from misslink.text.normalization import fold, stems
 from misslink.types import Case
@@ -158,7 +159,7 @@ def check_label_counts(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFi
 
 def check_metrics(gold: GoldSet, _: CheckInputs) -> Sequence[GoldSetFinding]:
     """Note if recall says less of this gold set than ndcg@10."""
-    advice = describe_ndcg_use(gold.cases)
+    advice = describe_ndcg_use(ndcg_reasons(gold.cases))
     fix = "add a gate on ndcg@10, or compare runs by --metrics ndcg@10"
     return [GoldSetFinding("metrics", "note", advice.rstrip("."), fix)] if advice else []
 

@@ -65,7 +65,7 @@ class PassageSearch:
     def label_sets(self, need: LabelledNeed) -> tuple[tuple[str, ...], ...]:
         """Return the ids of the passages with a text: each alone, else its parts together.
 
-        Passages of its own document count first. A short text may stand in others by chance, and
+        Passages of the same document count first. A short text may stand in others by chance, and
         counts there only if one passage has it.
         """
         whole = list(self.holders(need))

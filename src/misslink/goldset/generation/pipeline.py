@@ -390,7 +390,7 @@ def _no_questions_error(
 class GenerationOutcome:
     """The ends of all candidates; `wanted` is the number of questions by category.
 
-    ``skipped`` tells why candidates were not finished; a later run completes them.
+    ``skipped`` says why candidates were not finished; a later run completes them.
     """
 
     wanted: Mapping[str, int]

@@ -70,7 +70,7 @@ class DuplicatePassageError(InputError):
 
 
 class Recording(NamedTuple):
-    """Traces by case id, and the cases of those whose file says what was asked."""
+    """Traces by case id, and the cases of those whose file has the questions."""
 
     name: str
     traces: Mapping[str, Trace]
@@ -83,7 +83,7 @@ class Recording(NamedTuple):
         Raises
         ------
         InputError
-            The file does not say what was asked.
+            The file has no questions.
         """
         gold = GoldSet(tuple(self.cases.values()), self.name, self.places)
         lacking = next((name for name in self.traces if name not in self.cases), None)
@@ -107,11 +107,15 @@ class Recording(NamedTuple):
         ids = {case.id for case in gold.cases}
         by_question: dict[Any, list[str]] = {}
         for case in gold.cases:
-            by_question.setdefault(_asked(case), []).append(case.id)
+            by_question.setdefault(_conversation_key(case), []).append(case.id)
         sources: dict[str, str] = {}  # by the id of the case that a trace belongs to, its own
         for name in self.traces:
             recorded = self.cases.get(name)
-            same = [] if name in ids or recorded is None else by_question.get(_asked(recorded), [])
+            same = (
+                []
+                if name in ids or recorded is None
+                else by_question.get(_conversation_key(recorded), [])
+            )
             meant = same[0] if len(same) == 1 else None
             if meant is not None and meant not in self.traces and meant not in sources:
                 sources[meant] = name
@@ -140,7 +144,7 @@ class Recording(NamedTuple):
         return LazyMapping({name: name for name in sources if name in ids}, named)
 
 
-def _asked(case: Case) -> tuple[str, ...]:
+def _conversation_key(case: Case) -> tuple[str, ...]:
     """The question and the messages before it, as they are compared."""
     return (fold(case.question), *(fold(message.content) for message in case.history))
 

@@ -407,7 +407,7 @@ def parse_model_listing(listing: Any, model: str) -> tuple[int | None, Price | N
 
 
 def parse_price(price: Any) -> Price | None:
-    """Return the price kept as ``{"prompt", "completion"}`` per million tokens; None if none is."""
+    """Return the price stored as ``{"prompt", "completion"}`` per million tokens; None if none is."""
     if not isinstance(price, Mapping):
         return None
     prompt, completion = price.get("prompt"), price.get("completion")

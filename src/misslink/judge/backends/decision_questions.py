@@ -396,7 +396,7 @@ def _examination(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, obj
 
 
 def _claims(answer: str) -> Iterator[str]:
-    """The sentences of an answer, or their clauses where each states something of its own."""
+    """The sentences of an answer, or their clauses where each states something else."""
     for start, end in claim_spans(answer):
         clauses = _CLAUSE_END.split(answer[start:end])
         whole = any(len(content_words(clause)) < _CLAUSE_WORDS for clause in clauses)

@@ -204,7 +204,7 @@ def label_probabilities(
     -------
     dict of str to dict of str to float
         By place, such as ``claims.0.support``; the labels of one sum to 1. A place whose labels
-        cannot be told apart, or have less than half of the probability among them, is left out.
+        cannot be distinguished, or have less than half of the probability among them, is left out.
     """
     try:
         places = find_label_spans(answer, schema)

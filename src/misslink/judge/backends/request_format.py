@@ -362,7 +362,7 @@ class CapabilityProbe:
         Parameters
         ----------
         question : str
-            Its key. What it met before tells a server that cannot from one that stumbled.
+            Its key. Earlier replies distinguish a server that cannot from one with a passing error.
         tried : sequence of RequestFormat
             All in which the question was put, the one that the server failed on last.
         """

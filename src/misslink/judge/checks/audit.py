@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from misslink.calibration_document import AuditedChange, AuditFigures
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.judge_case import judge_case
-from misslink.judge.judged_metric import JudgedMetric, Padding, Subject
+from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.protocol import Ask, Judge, unwrap_judge
 from misslink.matching import claim_spans, states_absence
 from misslink.registry import judged_metrics
@@ -82,10 +82,10 @@ def draw_audit_sample(run: Run, metric: str, size: int, seed: int = 0) -> AuditS
     )
 
 
-def audited_metrics() -> dict[str, Padding]:
-    """How the answer is padded for each metric that can be audited."""
+def audited_metrics() -> dict[str, JudgedMetric]:
+    """The registered metrics that can be audited: it is known how their answer is padded."""
     metrics = {name: judged_metrics.get(name) for name in judged_metrics.names()}
-    return {name: metric.padding for name, metric in metrics.items() if metric.padding}
+    return {name: metric for name, metric in metrics.items() if metric.padding}
 
 
 def pad_answer(subject: Subject, filler: Literal["passages", "answer"], seed: int) -> Subject | str:
@@ -219,7 +219,7 @@ async def audit_cases(
         With its response cache: replies from the audited run are not paid for again.
     subjects : sequence of Subject
     metrics : sequence of JudgedMetric
-        Of `audited_metrics`.
+        One without a padding, such as a criterion of the user's own, is not audited for it.
     repeat : int
         The number of the sample for asking again, at least 1: one that the run has not asked for,
         or the cache would only repeat a reply. A deterministic judge is not asked again.
@@ -252,7 +252,7 @@ def audit_asks(
     """Every question that `audit_cases` would ask if each case had a verdict; for a forecast."""
     seen: set[tuple[str, int]] = set()
     for subject in subjects:
-        variants, _ = _changed_subjects(subject, [metric.name for metric in metrics], seed)
+        variants, _ = _changed_subjects(subject, metrics, seed)
         numbered = [(subject, 0), *((variant, 0) for variant, _ in variants)]
         if not is_deterministic(judge):
             numbered.append((subject, repeat))
@@ -271,7 +271,7 @@ async def _audit_case(
     # A metric without a verdict cannot flip, so its changes are not paid for.
     judged = [metric for metric in metrics if base[metric.name].label is not None]
     names = [metric.name for metric in judged]
-    variants, unchanged = _changed_subjects(subject, names, seed)
+    variants, unchanged = _changed_subjects(subject, judged, seed)
     calls = [(served, judge_case(variant, judged, judge)) for variant, served in variants]
     if again is not None and judged:
         served = {("again", name) for name in names}
@@ -286,7 +286,7 @@ async def _audit_case(
 
 
 def _changed_subjects(
-    subject: Subject, names: Sequence[str], seed: int
+    subject: Subject, metrics: Sequence[JudgedMetric], seed: int
 ) -> tuple[list[tuple[Subject, set[tuple[str, str]]]], dict[str, dict[str, str]]]:
     """Each changed case with the (change, metric) pairs it serves; and why others are missing."""
     variants: list[tuple[Subject, set[tuple[str, str]]]] = []
@@ -298,10 +298,13 @@ def _changed_subjects(
         elif served:
             unchanged.setdefault(change, {}).update(dict.fromkeys(served, variant))
 
-    padding = {name: audited_metrics()[name].filler for name in names}
-    for filler in dict.fromkeys(padding.values()):
-        served = [name for name in names if padding[name] == filler]
-        serve(pad_answer(subject, filler, seed), "padding", served)
+    names = [metric.name for metric in metrics]
+    for filler in dict.fromkeys(metric.padding and metric.padding.filler for metric in metrics):
+        served = [m.name for m in metrics if (m.padding and m.padding.filler) == filler]
+        padded = (
+            pad_answer(subject, filler, seed) if filler else "padding may matter to this metric"
+        )
+        serve(padded, "padding", served)
     for change in ("passage_order", "passage_shuffle") if names else ():
         serve(reorder_passages(subject, change, seed), change, names)
     return variants, unchanged
@@ -341,6 +344,13 @@ def _excess_flip_p_value(flips: int, n: int) -> float | None:
     return float(binomtest(flips, n, _TOLERATED_FLIP_RATE, alternative="greater").pvalue)
 
 
+def _may_lower(metric: str, change: str) -> bool:
+    """Whether a change may make a verdict worse."""
+    audited = audited_metrics().get(metric)
+    padding = audited.padding if audited else None
+    return change == "padding" and padding is not None and padding.may_lower
+
+
 def _change_entry(
     cases: Sequence[AuditedCase], metric: str, change: str, again: bool, seed: int
 ) -> AuditedChange:
@@ -365,7 +375,7 @@ def _change_entry(
             return proportion(count, n)
         return Estimate.missing("no case has a verdict before and after")
 
-    may_lower = change == "padding" and audited_metrics()[metric].may_lower
+    may_lower = _may_lower(metric, change)
     of_claims = (metric, change) == ("faithfulness", "padding")
     tests = _change_tests(pairs, metric, change, again, seed)
     return AuditedChange(
@@ -404,7 +414,7 @@ def _change_tests(
     """The tests and the shift, compared with the case asked again where that was done."""
     # Compare with the repeated verdict: cases were sampled by their first verdict, and a verdict
     # that is bad by chance tends to be good the next time (regression to the mean).
-    may_lower = change == "padding" and audited_metrics()[metric].may_lower
+    may_lower = _may_lower(metric, change)
     rows = []
     for case, before, after in pairs:
         reference: Verdict | None = before

@@ -53,9 +53,9 @@ class BudgetedJudge:
     @property
     def calls(self) -> int:
         """Attempts made under the caps, or requests sent where a judge sent more."""
-        return sum(member._own_calls() for member in self._ledger.members)  # noqa: SLF001
+        return sum(member._call_count() for member in self._ledger.members)  # noqa: SLF001
 
-    def _own_calls(self) -> int:
+    def _call_count(self) -> int:
         sent = judge_info(self.judge).requests_sent or 0
         return max(self._attempts, sent) + self._batch_calls
 

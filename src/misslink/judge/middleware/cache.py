@@ -405,7 +405,7 @@ class CachedJudge:
     resumed run asks as the first one did. `path` None caches in memory only.
 
     With `claims`, of several processes that need one reply the first asks, and the others wait.
-    With `retry_refused`, questions that the judge refused earlier are asked again.
+    With `retry_refused`, questions that the judge refused earlier are repeated.
     """
 
     def __init__(

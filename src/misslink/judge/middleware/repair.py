@@ -38,7 +38,7 @@ class RepairingJudge:
     claim bad, is completed: the judge is asked for the claims of these sentences alone. Otherwise a reply that fits the schema
     is not repaired. Where a reply does not fit, the same question is put once more, with what the judge wrote and what was wrong with it; then, where
     the ask has such a form, as a question for one word (``ask.alone``). What still cannot be read
-    is the first reply, with a problem that tells every step.
+    is the first reply, with a problem that lists every step.
 
     It goes around the cache, so that a resumed run repeats none of these calls and comes to the
     same reply.
@@ -106,7 +106,7 @@ class RepairingJudge:
         )
 
     def _coverage(self, ask: Ask, reply: Reply) -> ClaimCoverage | None:
-        """How the claims of an examination cover the answer it was asked about."""
+        """How the claims of an examination cover the examined answer."""
         if not isinstance(reply.parsed, Examination):
             return None
         if not {"answer", "question"} <= set(ask.inputs):

@@ -106,7 +106,7 @@ class ConcurrencyLimit:
             self._cut_at = latest
 
     def turn_away(self) -> None:
-        """Let everybody who waits through at once, to be told that the asking is over."""
+        """Release all waiting calls at once; they find that judging has ended."""
         self._turned_away = True
         self._give()
 

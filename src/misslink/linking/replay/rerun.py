@@ -81,6 +81,8 @@ class RerunSettings:
         Number of samples per judge call.
     concurrency : int
         Cases in progress at once, at least 1.
+    criteria : tuple of JudgedMetric
+        Criteria of the user's own that `prompts` ask for, judged too.
     labelled_good : frozenset of str
         Cases whose answer is good by people's labels: where it failed, the verdict is wrong.
     """
@@ -92,7 +94,13 @@ class RerunSettings:
     prompts: Prompts = BUILT_IN
     repeats: int = 1
     concurrency: int = 8
+    criteria: tuple[JudgedMetric, ...] = ()
     labelled_good: frozenset[str] = frozenset()
+
+    @property
+    def metrics(self) -> list[JudgedMetric]:
+        """What is judged of an answer."""
+        return [*map(judged_metrics.get, REPLAY_METRICS), *self.criteria]
 
     def for_run(self, run: Run) -> RerunSettings:
         """Return them with the run's own values where they have none."""
@@ -290,7 +298,7 @@ class Rerunner:
         id_key, input_key = settings.id_key, settings.input_key
         own = read_app_config(settings.app_config)
         self._watcher = Watcher(build_app(app), id_key=id_key, input_key=input_key, settings=own)
-        self._metrics: list[JudgedMetric] = [judged_metrics.get(name) for name in REPLAY_METRICS]
+        self._metrics = settings.metrics
         self._settings = settings
         self._kept = kept if work is not None else None
         self._work = hash_content([work, id_key, input_key, *([own] if own else [])])
