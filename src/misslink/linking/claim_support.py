@@ -125,8 +125,11 @@ def shared_stem_share(claim: str, passage: str) -> float:
 
 
 def _differ_in_language(claim: str, passage: str) -> bool:
-    claim_words, passage_words = _short_words(claim), _short_words(passage)
-    if min(len(claim_words), len(passage_words)) < MIN_LANGUAGE_WORDS:
+    claim_words = _short_words(claim)
+    if len(claim_words) < MIN_LANGUAGE_WORDS:
+        return False
+    passage_words = _short_words(passage)
+    if len(passage_words) < MIN_LANGUAGE_WORDS:
         return False
     return len(claim_words & passage_words) < MIN_COMMON_WORDS * len(claim_words)
 
@@ -135,8 +138,8 @@ def _differ_in_language(claim: str, passage: str) -> bool:
 def _short_words(text: str) -> frozenset[str]:
     """Every language has its own; in scripts without blanks a character is a word."""
     folded = fold(text)
-    words = (word for word in folded.split() if len(word) <= _SHORT_WORD and word.isalpha())
-    return frozenset((*UNSPACED.findall(folded), *words))
+    words = {word for word in set(folded.split()) if len(word) <= _SHORT_WORD and word.isalpha()}
+    return frozenset(words if folded.isascii() else words.union(UNSPACED.findall(folded)))
 
 
 @lru_cache(maxsize=4096)

@@ -115,8 +115,12 @@ _CLAUSE_START = re.compile(
 
 def leading_polarity(text: str) -> bool | None:
     """True where `text` begins with a yes, False with a no; None where with neither."""
-    folded = fold(_DASH.sub(" - ", text))
+    folded = fold(_spell_dashes(text))
     return True if _YES.match(folded) else False if _NO.match(folded) else None
+
+
+def _spell_dashes(text: str) -> str:
+    return _DASH.sub(" - ", text) if "\u2014" in text else text
 
 
 def strip_polarity(text: str) -> str:
@@ -250,7 +254,7 @@ class _Clause(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
-    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(_DASH.sub(" - ", sentence))))
+    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(_spell_dashes(sentence))))
     pieces, clauses = _SCOPE.split(text), []
     for clause in _CLAUSE_START.split(pieces[0]):
         denials = list(DENYING.finditer(clause))

@@ -230,6 +230,11 @@ _WORDS = (
     *("day", "tag", "mittwoch", "sonnabend", "noon", "midnight", "mitternacht", "hal", "quarter"),
     *("viertel", *{name[:3] for name in _MONTHS}),
 )
+_WORD = re.compile(
+    rf"(?:{_one_of(_MONTHS)}|(?:{_WEEKDAY})s?|noon|midday|midnight|mitternacht|hal[bf]|quarter|viertel)\b"
+)
+# Where a number or measure may begin: a search that begins with such a set is ten times as fast.
+_NUMBER_START = re.compile(rf"[-\d]|minus |{_CURRENCY}")
 _NUMERALS = "0123456789"
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+(?:[.:]\d+|,\d{3}(?!\d))*")
@@ -377,10 +382,9 @@ def find_quantities(readable: str) -> tuple[Quantity, ...]:
     "8 minutes and 20 seconds" is one, and of "5 to 10 minutes" both are minutes.
     """
     found: list[Quantity] = []
-    others = any(word in readable for word in _WORDS) or not readable.isascii()
-    if not others and not _DIGIT.search(readable):
+    if not (_DIGIT.search(readable) or _may_have_words(readable)):
         return ()
-    for match in _form(numbers=not others and not _HINT.search(readable)).finditer(readable):
+    for match in _matches(readable):
         quantity = _read(match)
         if quantity is None:
             continue
@@ -398,9 +402,27 @@ def find_quantities(readable: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
+def _may_have_words(readable: str) -> bool:
+    """Whether a text may have a quantity that words make one, such as a month."""
+    return not readable.isascii() or (
+        any(word in readable for word in _WORDS) and _WORD.search(readable) is not None
+    )
+
+
+def _matches(readable: str) -> Iterator[re.Match[str]]:
+    """The places of all forms, or of numbers and measures alone: that takes a tenth of the time."""
+    if _HINT.search(readable) or _may_have_words(readable):
+        yield from _form(numbers=False).finditer(readable)
+        return
+    end = 0
+    for start in _NUMBER_START.finditer(readable):
+        if start.start() >= end and (match := _form(numbers=True).match(readable, start.start())):
+            end = match.end()
+            yield match
+
+
 @cache
 def _form(*, numbers: bool) -> re.Pattern[str]:
-    """A pattern of all forms, or of numbers and measures alone: that takes a fifth of the time."""
     return re.compile(rf"{_START}(?:{'|'.join(_FORMS[-1:] if numbers else _FORMS)})")
 
 

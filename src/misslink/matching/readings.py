@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import takewhile
+from itertools import chain, islice, takewhile
 
 from misslink.matching.assertion import is_negated
 from misslink.matching.quantities import Quantity, find_quantities, readable, says
@@ -15,8 +15,10 @@ from misslink.text.normalization import STOPWORDS, UNSPACED_RUN, fold, sentence_
 
 Part = str | Quantity  # a content word, or a quantity
 
+_LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"non-\w+|\w+(?:\.\w+)*")
 _CONTRACTION = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b")
+_INITIAL = re.compile(r"\b\w\b")
 _CHOICE = re.compile(r"\b(\w+),? (?:or|oder|ou|o) (?:\w+ )??(\w+)")
 # Behind and between the words of scripts without blanks.
 _PARTICLES = re.compile(r"[的是在了和与由于为被不没吗呢]|[\u3040-\u309f]+")
@@ -38,7 +40,6 @@ class Reading:
     folded: str
     words: tuple[str, ...]
     quantities: tuple[Quantity, ...]
-    capitals: frozenset[str]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -47,14 +48,24 @@ class Reading:
         return self.words + said or self.quantities
 
     @cached_property
+    def capitals(self) -> frozenset[str]:
+        """The words with a capital, folded."""
+        return _capitals(self.text)
+
+    @cached_property
     def negated(self) -> bool:
-        """Whether the text has a denial, also in other languages than English and German."""
-        return is_negated(self.text) or _NEGATION.search(fold(self.text)) is not None
+        """Whether the text has a denial."""
+        return has_negation(self.text)
 
     @cached_property
     def forms(self) -> frozenset[str]:
         """The words with and without their English endings."""
-        return frozenset(form for word in self.words for form in _forms(word))
+        return frozenset(chain.from_iterable(map(_forms, self.words)))
+
+
+def has_negation(text: str) -> bool:
+    """Whether a text has a denial, also in other languages than English and German."""
+    return is_negated(text) or _NEGATION.search(fold(text)) is not None
 
 
 def sentences(text: str) -> list[str]:
@@ -72,8 +83,11 @@ class Reader:
     """
 
     def __init__(self, question: str, texts: Iterable[str]) -> None:
-        spelt = set(_WORD.findall(fold(" ".join((question, *texts)))))
-        known = (letters for letters, words in _ENDINGS if not words.isdisjoint(spelt))
+        known = (
+            letters
+            for letters, words in _ENDINGS
+            if not all(words.isdisjoint(_spelt(text)) for text in (question, *texts))
+        )
         self.endings = next(known, _LONGEST_ENDING)
         # What the question lets choose from, it does not say.
         options = {word for choice in _CHOICE.findall(fold(question)) for word in choice}
@@ -97,12 +111,37 @@ class Reader:
 
     def new(self, reading: Reading) -> list[Part]:
         """What a text says beside the words of the question."""
-        return [part for part in reading.parts if not self.holds(self.asked, part)]
+        return list(self._new(reading))
+
+    def says_more(self, reading: Reading, most: int) -> bool:
+        """Whether a text says more than so many words and quantities beside those of the question."""
+        return next(islice(self._new(reading), most, None), None) is not None
+
+    def _new(self, reading: Reading) -> Iterator[Part]:
+        return (part for part in reading.parts if not self.holds(self.asked, part))
 
     def share(self, parts: Sequence[Part], *readings: Reading) -> float:
         """The share of `parts` that some text has; 1 of none."""
         held = sum(any(self.holds(each, part) for each in readings) for part in parts)
         return held / len(parts) if parts else 1.0
+
+    def may_hold(self, parts: Sequence[Part], text: str, share: float) -> bool:
+        """Whether a text, which is not read, may have such a share of `parts`.
+
+        Forms of an English word begin with the same letters; another word may be its initial.
+        """
+        if self.endings:
+            return True
+        folded = unicodedata.normalize("NFC", fold(text))
+        initials = _INITIAL.findall(folded)
+        lacking = sum(
+            isinstance(part, str)
+            and (beginning := part[:_SHORTEST_STEM]).isalpha()
+            and beginning not in folded
+            and beginning[0] not in initials
+            for part in parts
+        )
+        return len(parts) - lacking >= share * len(parts)
 
     def is_form(self, word: str, other: str) -> bool:
         """Whether two words differ only in an ending, or one is the other's initial."""
@@ -134,31 +173,46 @@ class Reader:
         return not all(nouns) or self.is_form(*(noun[0] for noun in nouns if noun))
 
 
+@lru_cache(maxsize=256)
+def _spelt(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(fold(text)))
+
+
 @lru_cache(maxsize=4_096)
 def _read(text: str, endings: int, options: frozenset[str]) -> Reading:
-    folded = readable(_CONTRACTION.sub(" ", text.replace("\\_", "_").replace("\u2019", "'")))
+    folded = _folded(text)
     found = tuple(q for q in find_quantities(folded) if not folded.endswith("non-", 0, q.start))
-    capitals = frozenset(fold(word) for word in re.findall(r"[^\W_]+", text) if word[0].isupper())
-    rest = list(folded)
+    pieces, end = list[str](), 0
     for quantity in found:
-        rest[quantity.start : quantity.end] = " " * (quantity.end - quantity.start)
+        pieces += (folded[end : quantity.start], " " * (quantity.end - quantity.start))
+        end = quantity.end
+    rest = unicodedata.normalize("NFC", "".join((*pieces, folded[end:])))
+    unspaced = UNSPACED_RUN.search(rest) is not None
     words: list[str] = []
-    for match in _WORD.finditer(unicodedata.normalize("NFC", "".join(rest))):
+    for match in _WORD.finditer(rest):
         word = match[0]
-        if UNSPACED_RUN.search(word):
+        if unspaced and UNSPACED_RUN.search(word):
             words += (piece for piece in _PARTICLES.split(word) if len(piece) > 1)
-        elif word not in STOPWORDS | options or (
-            len(word) == 1 and word in capitals and match.string[match.end() :][:1] == "."
+        elif (word not in STOPWORDS and word not in options) or (
+            len(word) == 1 and rest[match.end() :][:1] == "." and word in _capitals(text)
         ):
             words.append(word)
     # In other languages than English the short words in lower case are no content.
-    content = [
-        w
-        for w in words
-        if not endings or len(w) > 3 or w in capitals or not w.isalpha() or w > "\u0530"
-    ]
-    kept = tuple(content) if content or found else tuple(words)
-    return Reading(text, unicodedata.normalize("NFC", folded), kept, found, capitals)
+    if endings:
+        capitals = _capitals(text)
+        content = [
+            w for w in words if len(w) > 3 or w in capitals or not w.isalpha() or w > "\u0530"
+        ]
+        words = content if content or found else words
+    return Reading(text, unicodedata.normalize("NFC", folded), tuple(words), found)
+
+
+def _folded(text: str) -> str:
+    return readable(_CONTRACTION.sub(" ", text.replace("\\_", "_").replace("\u2019", "'")))
+
+
+def _capitals(text: str) -> frozenset[str]:
+    return frozenset(fold(word) for word in _LETTERS.findall(text) if word[0].isupper())
 
 
 @lru_cache(maxsize=65_536)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from misslink.matching.assertion import leading_polarity, strip_polarity
 from misslink.matching.claim_matching import Passages
 from misslink.matching.quantities import Quantity, other_amount
-from misslink.matching.readings import Part, Reader, Reading, sentences
+from misslink.matching.readings import Part, Reader, Reading, has_negation, sentences
 from misslink.text.normalization import UNSPACED_RUN
 from misslink.types import Support
 
@@ -61,7 +61,7 @@ def compare(
 def _repeats(reader: Reader, text: str, claim: str) -> bool:
     """Whether a short text says nothing but what a claim does, and has its amounts and names."""
     short, body = reader.read(strip_polarity(text)), reader.read(strip_polarity(claim))
-    if len(reader.new(short)) > SHORT or _relation(reader, text, claim) != "supported":
+    if reader.says_more(short, SHORT) or _relation(reader, text, claim) != "supported":
         return False
     new = reader.new(body)
     amounts = [part for part in new if isinstance(part, Quantity)]
@@ -76,7 +76,7 @@ def _repeats(reader: Reader, text: str, claim: str) -> bool:
 def _extends(reader: Reader, claim: str, text: str) -> bool:
     """Whether a claim says all that a short sentence of a text does."""
     return any(
-        len(reader.new(reader.read(sentence))) <= SHORT
+        not reader.says_more(reader.read(sentence), SHORT)
         and _relation(reader, sentence, claim) == "supported"
         for sentence in sentences(text)
     )
@@ -143,11 +143,16 @@ def _denied(
     Of a short claim its clause counts, of a longer one a sentence that says the same.
     """
     short, negated = len(needed) <= SHORT, body.negated
-    pieces = [
-        reader.read(piece)
+    texts = [
+        piece
         for sentence in sentences(window.text)
         for piece in (_CLAUSE.split(sentence) if short else (sentence,))
     ]
+    near = texts if short else [t for t in texts if reader.may_hold(needed, t, _SAME_PLACE)]
+    opposed = [text for text in near if has_negation(text) != negated]
+    if texts and not opposed:
+        return None
+    pieces = list(map(reader.read, texts))
     best = max(
         pieces,
         key=lambda piece: (reader.share(needed, piece), piece.negated == negated),
