@@ -529,6 +529,8 @@ def _measure(fields: Mapping[str, str]) -> tuple[str, list[Amount]]:
 
 def number_values(number: str) -> list[float]:
     """What a number may mean: 12.500 is more in German. None for one of several points or colons."""
+    if number.isdecimal():
+        return [float(number)]
     if "/" in number:
         whole, _, fraction = number.rpartition(" ")
         above, below = map(int, fraction.split("/"))

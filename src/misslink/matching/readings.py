@@ -125,23 +125,26 @@ class Reader:
         held = sum(any(self.holds(each, part) for each in readings) for part in parts)
         return held / len(parts) if parts else 1.0
 
-    def may_hold(self, parts: Sequence[Part], text: str, share: float) -> bool:
-        """Whether a text, which is not read, may have such a share of `parts`.
+    def nearest(self, parts: Sequence[Part], texts: Sequence[str], share: float) -> list[str]:
+        """Those of some texts, which are not read, that may have such a share of `parts`.
 
         Forms of an English word begin with the same letters; another word may be its initial.
         """
         if self.endings:
-            return True
-        folded = unicodedata.normalize("NFC", fold(text))
-        initials = _INITIAL.findall(folded)
-        lacking = sum(
-            isinstance(part, str)
-            and (beginning := part[:_SHORTEST_STEM]).isalpha()
-            and beginning not in folded
-            and beginning[0] not in initials
-            for part in parts
-        )
-        return len(parts) - lacking >= share * len(parts)
+            return list(texts)
+        words = [part[:_SHORTEST_STEM] for part in parts if isinstance(part, str)]
+        beginnings = list(filter(str.isalpha, words))
+        most = len(parts) - share * len(parts)
+
+        def may_hold(text: str) -> bool:
+            folded = unicodedata.normalize("NFC", fold(text))
+            lacking = [beginning for beginning in beginnings if beginning not in folded]
+            if len(lacking) <= most:
+                return True
+            initials = _INITIAL.findall(folded)
+            return sum(beginning[0] not in initials for beginning in lacking) <= most
+
+        return list(filter(may_hold, texts))
 
     def is_form(self, word: str, other: str) -> bool:
         """Whether two words differ only in an ending, or one is the other's initial."""

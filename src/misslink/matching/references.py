@@ -148,7 +148,7 @@ def _denied(
         for sentence in sentences(window.text)
         for piece in (_CLAUSE.split(sentence) if short else (sentence,))
     ]
-    near = texts if short else [t for t in texts if reader.may_hold(needed, t, _SAME_PLACE)]
+    near = texts if short else reader.nearest(needed, texts, _SAME_PLACE)
     opposed = [text for text in near if has_negation(text) != negated]
     if texts and not opposed:
         return None
