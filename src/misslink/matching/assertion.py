@@ -115,12 +115,8 @@ _CLAUSE_START = re.compile(
 
 def leading_polarity(text: str) -> bool | None:
     """True where `text` begins with a yes, False with a no; None where with neither."""
-    folded = fold(_spell_dashes(text))
+    folded = fold(_DASH.sub(" - ", text) if "\u2014" in text else text)
     return True if _YES.match(folded) else False if _NO.match(folded) else None
-
-
-def _spell_dashes(text: str) -> str:
-    return _DASH.sub(" - ", text) if "\u2014" in text else text
 
 
 def strip_polarity(text: str) -> str:
@@ -254,7 +250,7 @@ class _Clause(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
-    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(_spell_dashes(sentence))))
+    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(_DASH.sub(" - ", sentence))))
     pieces, clauses = _SCOPE.split(text), []
     for clause in _CLAUSE_START.split(pieces[0]):
         denials = list(DENYING.finditer(clause))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, islice, takewhile
@@ -53,11 +53,6 @@ class Reading:
         return _capitals(self.text)
 
     @cached_property
-    def negated(self) -> bool:
-        """Whether the text has a denial."""
-        return has_negation(self.text)
-
-    @cached_property
     def forms(self) -> frozenset[str]:
         """The words with and without their English endings."""
         return frozenset(chain.from_iterable(map(_forms, self.words)))
@@ -83,11 +78,8 @@ class Reader:
     """
 
     def __init__(self, question: str, texts: Iterable[str]) -> None:
-        known = (
-            letters
-            for letters, words in _ENDINGS
-            if not all(words.isdisjoint(_spelt(text)) for text in (question, *texts))
-        )
+        spelt = [*map(_spelt, (question, *texts))]
+        known = (letters for letters, words in _ENDINGS if any(map(words.intersection, spelt)))
         self.endings = next(known, _LONGEST_ENDING)
         # What the question lets choose from, it does not say.
         options = {word for choice in _CHOICE.findall(fold(question)) for word in choice}
@@ -109,16 +101,10 @@ class Reader:
             return part[0] in reading.forms
         return any(self.is_form(part, word) for word in reading.words)
 
-    def new(self, reading: Reading) -> list[Part]:
-        """What a text says beside the words of the question."""
-        return list(self._new(reading))
-
-    def says_more(self, reading: Reading, most: int) -> bool:
-        """Whether a text says more than so many words and quantities beside those of the question."""
-        return next(islice(self._new(reading), most, None), None) is not None
-
-    def _new(self, reading: Reading) -> Iterator[Part]:
-        return (part for part in reading.parts if not self.holds(self.asked, part))
+    def new(self, reading: Reading, most: int | None = None) -> list[Part]:
+        """What a text says beside the words of the question: all of it, or the first parts."""
+        parts = (part for part in reading.parts if not self.holds(self.asked, part))
+        return list(islice(parts, most))
 
     def share(self, parts: Sequence[Part], *readings: Reading) -> float:
         """The share of `parts` that some text has; 1 of none."""

@@ -61,7 +61,7 @@ def compare(
 def _repeats(reader: Reader, text: str, claim: str) -> bool:
     """Whether a short text says nothing but what a claim does, and has its amounts and names."""
     short, body = reader.read(strip_polarity(text)), reader.read(strip_polarity(claim))
-    if reader.says_more(short, SHORT) or _relation(reader, text, claim) != "supported":
+    if len(reader.new(short, SHORT + 1)) > SHORT or _relation(reader, text, claim) != "supported":
         return False
     new = reader.new(body)
     amounts = [part for part in new if isinstance(part, Quantity)]
@@ -76,7 +76,7 @@ def _repeats(reader: Reader, text: str, claim: str) -> bool:
 def _extends(reader: Reader, claim: str, text: str) -> bool:
     """Whether a claim says all that a short sentence of a text does."""
     return any(
-        not reader.says_more(reader.read(sentence), SHORT)
+        len(reader.new(reader.read(sentence), SHORT + 1)) <= SHORT
         and _relation(reader, sentence, claim) == "supported"
         for sentence in sentences(text)
     )
@@ -142,7 +142,7 @@ def _denied(
 
     Of a short claim its clause counts, of a longer one a sentence that says the same.
     """
-    short, negated = len(needed) <= SHORT, body.negated
+    short, negated = len(needed) <= SHORT, has_negation(body.text)
     texts = [
         piece
         for sentence in sentences(window.text)
@@ -150,15 +150,13 @@ def _denied(
     ]
     near = texts if short else reader.nearest(needed, texts, _SAME_PLACE)
     opposed = [text for text in near if has_negation(text) != negated]
-    if texts and not opposed:
+    if not opposed:
         return None
-    pieces = list(map(reader.read, texts))
     best = max(
-        pieces,
-        key=lambda piece: (reader.share(needed, piece), piece.negated == negated),
-        default=window,
+        map(reader.read, texts),
+        key=lambda piece: (reader.share(needed, piece), piece.text not in opposed),
     )
-    if best.negated == negated:
+    if best.text not in opposed:
         return None
     same = reader.share(needed, best) >= _SAME_PLACE
     if same and (short or reader.share(best.words, reader.asked, body) >= _SAME_PLACE):
@@ -186,7 +184,7 @@ def _stance(reader: Reader, text: str) -> bool | None:
     question = (sentences(reader.asked.text) or [""])[-1]  # of a conversation
     asked = reader.read(question)
     for sentence in map(reader.read, sentences(text)):
-        restates = sentence.negated == asked.negated
+        restates = has_negation(sentence.text) == has_negation(question)
         if all(
             part in _NOTHING or (isinstance(part, Quantity) and part.digits == "1")
             for part in sentence.parts
