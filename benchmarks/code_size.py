@@ -37,7 +37,7 @@ BUDGETS = {
     "judge/batch": 999,
     "judge/checks": 1220,
     "judge/middleware": 2052,
-    "linking": 3157,
+    "linking": 3156,
     "linking/replay": 1208,
     "linking/whatif": 1029,
     "live": 3087,

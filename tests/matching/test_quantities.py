@@ -1,11 +1,13 @@
 """Every way of writing a quantity is the same quantity, and any other value is another."""
 
+import re
 from datetime import date, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from misslink.matching import quantities
 from misslink.matching.quantities import (
     find_quantities,
     other_amount,
@@ -302,3 +304,20 @@ def test_any_text_is_read_and_places_hold_the_digits(text):
 )
 def test_hostile_numbers_are_read_or_left_out(text):
     assert len(find_quantities(readable(text))) <= 3
+
+
+PIECES = (
+    *("3", "12", "1990", "5.5", "-4", "minus 4", "3/4", "1,200", "$", "us$", "usd", "eur 5", "%"),
+    *("km", "pm", "half", "halb 8", "march", "marches", "may", "mayor", "monday", "noon", "tag"),
+    *("7:30", "2024-03-03", "10^5", "second", "forest", "a320", "the"),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=6), st.sampled_from(("", " ", ", ", "-")))
+def test_the_short_search_for_numbers_finds_what_the_search_for_all_forms_does(pieces, between):
+    text = readable(between.join(pieces))
+    found = find_quantities.__wrapped__(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quantities, "_WORD", re.compile(""))  # as if any text had a month
+        assert find_quantities.__wrapped__(text) == found

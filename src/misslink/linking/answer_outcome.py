@@ -93,12 +93,8 @@ class AnswerOutcome:
 
         A missing verdict, or one in the uncertain band of `calibration`, decides nothing.
         """
-        faithfulness, sufficiency = (
-            verdicts.get(name) for name in ("faithfulness", "context_sufficiency")
-        )
-        completeness, relevance = (
-            verdicts.get(name) for name in ("completeness", "context_relevance")
-        )
+        faithfulness, relevance = verdicts.get("faithfulness"), verdicts.get("context_relevance")
+        sufficiency, completeness = map(verdicts.get, ("context_sufficiency", "completeness"))
         response = verdicts.get("answer_relevance")
         declined = _has_declined(trace, faithfulness, verdicts.get("abstention"))
         correct, correct_unknown = _decided_label(verdicts.get("correctness"), calibration)

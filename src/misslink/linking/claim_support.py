@@ -16,9 +16,9 @@ from misslink.judge.middleware.long_context import PassagePiece
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
+from misslink.linking.missed_passages import shared_stem_share
 from misslink.matching import (
     MIN_LANGUAGE_WORDS,
-    SOURCE_STEMS,
     Passages,
     content_stems,
     find_quote,
@@ -114,19 +114,16 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
     if share >= MIN_SHARED_STEMS:
         return share
     short = len(content_stems(claim)) <= SHORT_CLAIM
-    by_question = short and not _passage_content_stems(passage).isdisjoint(content_stems(question))
+    by_question = short and not content_stems(question).isdisjoint(passage_stems(passage))
     return share if by_question or _differ_in_language(claim, passage) else None
 
 
-def shared_stem_share(claim: str, passage: str) -> float:
-    """Share of the claim's different content stems that a passage holds; 0 where it has none."""
-    asked = content_stems(claim)
-    return len(asked & _passage_content_stems(passage)) / len(asked) if asked else 0.0
-
-
 def _differ_in_language(claim: str, passage: str) -> bool:
-    claim_words, passage_words = _short_words(claim), _short_words(passage)
-    if min(len(claim_words), len(passage_words)) < MIN_LANGUAGE_WORDS:
+    claim_words = _short_words(claim)
+    if len(claim_words) < MIN_LANGUAGE_WORDS:
+        return False
+    passage_words = _short_words(passage)
+    if len(passage_words) < MIN_LANGUAGE_WORDS:
         return False
     return len(claim_words & passage_words) < MIN_COMMON_WORDS * len(claim_words)
 
@@ -135,14 +132,8 @@ def _differ_in_language(claim: str, passage: str) -> bool:
 def _short_words(text: str) -> frozenset[str]:
     """Every language has its own; in scripts without blanks a character is a word."""
     folded = fold(text)
-    words = (word for word in folded.split() if len(word) <= _SHORT_WORD and word.isalpha())
-    return frozenset((*UNSPACED.findall(folded), *words))
-
-
-@lru_cache(maxsize=4096)
-def _passage_content_stems(passage: str) -> frozenset[str]:
-    """As `content_stems`, of a passage, whose stems are cached."""
-    return frozenset(passage_stems(passage)) - SOURCE_STEMS
+    words = {word for word in set(folded.split()) if len(word) <= _SHORT_WORD and word.isalpha()}
+    return frozenset(words if folded.isascii() else words.union(UNSPACED.findall(folded)))
 
 
 def render_claim_needs(

@@ -29,8 +29,11 @@ from typing import TYPE_CHECKING
 from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import cosine_rows, fuse_rankings, rank_at, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
-from misslink.linking.missed_passages import PassagePool, find_missed_passages
-from misslink.matching import content_stems
+from misslink.linking.missed_passages import (
+    PassagePool,
+    find_missed_passages,
+    shared_stem_share,
+)
 from misslink.parts import by_case
 from misslink.retrieval import (
     RetrievalOutcome,
@@ -531,8 +534,7 @@ class EmbeddingSimilarity:
 
 def asked_share(question: str, text: str) -> float:
     """Share of the question's content words that a text has; "how much" is none."""
-    asked = content_stems(_HOW_MUCH.sub(" ", question))
-    return len(asked.intersection(passage_stems(text))) / len(asked) if asked else 0.0
+    return shared_stem_share(_HOW_MUCH.sub(" ", question), text)
 
 
 def _shared_stems(question: str, text: str | None) -> float | None:

@@ -213,6 +213,12 @@ def own_values(text: str, question: str) -> frozenset[str]:
     return subject_names(text) - content_stems(question)
 
 
+def shared_stem_share(claim: str, passage: str) -> float:
+    """Share of the claim's different content stems that a passage holds; 0 where it has none."""
+    asked = content_stems(claim)
+    return len(asked.intersection(passage_stems(passage))) / len(asked) if asked else 0.0
+
+
 def says_beyond(held: AbstractSet[str], claim: str, question: str) -> bool:
     """Whether stems hold what a claim says beyond the question: its names and numbers, or half its words."""
     if values := own_values(claim, question):
@@ -357,11 +363,11 @@ def inner_rank(trace: Trace, passage_id: str) -> int | None:
 
 def locate_losses(misses: Sequence[RetrievalMiss], trace: Trace) -> tuple[RetrievalMiss, ...]:
     """Return missed passages with the step of the app that lost each, where it is known."""
-    located = []
-    for miss in misses:
-        step, search = _locate_loss(miss, trace)
-        located.append(miss.model_copy(update={"lost_at": step, "search": search}))
-    return tuple(located)
+    steps = (_locate_loss(miss, trace) for miss in misses)
+    return tuple(
+        miss.model_copy(update={"lost_at": step, "search": search})
+        for miss, (step, search) in zip(misses, steps, strict=True)
+    )
 
 
 def _locate_loss(miss: RetrievalMiss, trace: Trace) -> tuple[LossStep | None, int | None]:

@@ -28,7 +28,7 @@ from misslink.matching import (
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import is_near_duplicate, passage_stems
 from misslink.text.normalization import fold, sentence_spans
-from misslink.types import LostAt, Need, Passage, RetrievalMiss, Support
+from misslink.types import LostAt, Need, Passage, RetrievalMiss
 
 _STATED = {"supported": "states", "contradicted": "contradicts", "unsupported": "omits"}
 LABELLED = frozenset({"hit", "partial", "miss"})
@@ -431,16 +431,11 @@ def _repeats(missed: str, other: str, question: str) -> bool:
 @lru_cache(maxsize=4096)
 def states_claim(passage: str, claim: str, question: str) -> bool:
     """Whether a passage alone, on the subject of the question, states a claim of a reference."""
-    may = _may_state(passage, claim, question)
-    return may and compare_claim(claim, [passage], question) == "supported"
-
-
-def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support:
-    """What passages say about a claim of a reference, read with the question.
-
-    Passages state facts: they do not answer with the yes or no that the reference begins with.
-    """
-    return compare(strip_polarity(claim) or claim, passages, question, of_reference=True)
+    if not _may_state(passage, claim, question):
+        return False
+    # Passages state facts: they do not answer with the yes or no that the reference begins with.
+    fact = strip_polarity(claim) or claim
+    return compare(fact, [passage], question, of_reference=True) == "supported"
 
 
 def _may_state(passage: str, claim: str, question: str) -> bool:

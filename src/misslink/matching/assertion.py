@@ -115,7 +115,7 @@ _CLAUSE_START = re.compile(
 
 def leading_polarity(text: str) -> bool | None:
     """True where `text` begins with a yes, False with a no; None where with neither."""
-    folded = fold(_DASH.sub(" - ", text))
+    folded = fold(_DASH.sub(" - ", text) if "\u2014" in text else text)
     return True if _YES.match(folded) else False if _NO.match(folded) else None
 
 

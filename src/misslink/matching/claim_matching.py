@@ -176,10 +176,10 @@ class Passages(QuotedPassages):
             refusal = f"{names[0]} is new"  # the sentence says the same of another one
         if refusal is None and alone and len(set(row)) <= _FRAGMENT:
             refusal = self._why_fragment(set(row), best)
-        named = {token.word for token in tokens(plain) if token.is_name}
-        is_conflict = check.refusal in ("difference", "denial") and (
-            check.detail.partition(" / ")[0] not in named  # of another name both may hold
-        )
+        other = check.detail.partition(" / ")[0]
+        is_conflict = check.refusal in ("difference", "denial") and not any(
+            token.is_name and token.word == other for token in tokens(plain)
+        )  # of another name both may hold
         return ClaimMatch(features, best, refusal, refusal if is_conflict else None)
 
     def _deciding(

@@ -226,10 +226,11 @@ _FORMS = (
 _HINT = re.compile(
     r"\d(?:[-/.] ?\d\d?[-/.]|:\d| ?(?:[ap]\.?m|uhr|o'|in the|morg|vorm|nachm|abends))"
 )
-_WORDS = (
-    *("day", "tag", "mittwoch", "sonnabend", "noon", "midnight", "mitternacht", "hal", "quarter"),
-    *("viertel", *{name[:3] for name in _MONTHS}),
+_WORD = re.compile(
+    rf"(?:{_one_of(_MONTHS)}|(?:{_WEEKDAY})s?|noon|midday|midnight|mitternacht|hal[bf]|quarter|viertel)\b"
 )
+# Where a number or measure may begin: a search that begins with such a set is ten times as fast.
+_NUMBER_START = re.compile(rf"[-\d]|minus |{_CURRENCY}")
 _NUMERALS = "0123456789"
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+(?:[.:]\d+|,\d{3}(?!\d))*")
@@ -377,10 +378,10 @@ def find_quantities(readable: str) -> tuple[Quantity, ...]:
     "8 minutes and 20 seconds" is one, and of "5 to 10 minutes" both are minutes.
     """
     found: list[Quantity] = []
-    others = any(word in readable for word in _WORDS) or not readable.isascii()
-    if not others and not _DIGIT.search(readable):
+    numbers = readable.isascii() and not _WORD.search(readable)
+    if numbers and not _DIGIT.search(readable):
         return ()
-    for match in _form(numbers=not others and not _HINT.search(readable)).finditer(readable):
+    for match in _matches(readable, numbers=numbers and not _HINT.search(readable)):
         quantity = _read(match)
         if quantity is None:
             continue
@@ -398,9 +399,19 @@ def find_quantities(readable: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
+def _matches(readable: str, *, numbers: bool) -> Iterator[re.Match[str]]:
+    """The places of all forms, or of numbers and measures alone: that takes a tenth of the time."""
+    if not numbers:
+        yield from _form(numbers=False).finditer(readable)
+    end = 0
+    for start in _NUMBER_START.finditer(readable) if numbers else ():
+        if start.start() >= end and (match := _form(numbers=True).match(readable, start.start())):
+            end = match.end()
+            yield match
+
+
 @cache
 def _form(*, numbers: bool) -> re.Pattern[str]:
-    """A pattern of all forms, or of numbers and measures alone: that takes a fifth of the time."""
     return re.compile(rf"{_START}(?:{'|'.join(_FORMS[-1:] if numbers else _FORMS)})")
 
 
@@ -507,6 +518,8 @@ def _measure(fields: Mapping[str, str]) -> tuple[str, list[Amount]]:
 
 def number_values(number: str) -> list[float]:
     """What a number may mean: 12.500 is more in German. None for one of several points or colons."""
+    if number.isdecimal():
+        return [float(number)]
     if "/" in number:
         whole, _, fraction = number.rpartition(" ")
         above, below = map(int, fraction.split("/"))

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import takewhile
+from itertools import chain, islice, takewhile
 
 from misslink.matching.assertion import is_negated
 from misslink.matching.quantities import Quantity, find_quantities, readable, says
@@ -15,8 +15,10 @@ from misslink.text.normalization import STOPWORDS, UNSPACED_RUN, fold, sentence_
 
 Part = str | Quantity  # a content word, or a quantity
 
+_LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"non-\w+|\w+(?:\.\w+)*")
 _CONTRACTION = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b")
+_INITIAL = re.compile(r"\b\w\b")
 _CHOICE = re.compile(r"\b(\w+),? (?:or|oder|ou|o) (?:\w+ )??(\w+)")
 # Behind and between the words of scripts without blanks.
 _PARTICLES = re.compile(r"[的是在了和与由于为被不没吗呢]|[\u3040-\u309f]+")
@@ -38,7 +40,6 @@ class Reading:
     folded: str
     words: tuple[str, ...]
     quantities: tuple[Quantity, ...]
-    capitals: frozenset[str]
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -47,14 +48,19 @@ class Reading:
         return self.words + said or self.quantities
 
     @cached_property
-    def negated(self) -> bool:
-        """Whether the text has a denial, also in other languages than English and German."""
-        return is_negated(self.text) or _NEGATION.search(fold(self.text)) is not None
+    def capitals(self) -> frozenset[str]:
+        """The words with a capital, folded."""
+        return _capitals(self.text)
 
     @cached_property
     def forms(self) -> frozenset[str]:
         """The words with and without their English endings."""
-        return frozenset(form for word in self.words for form in _forms(word))
+        return frozenset(chain.from_iterable(map(_forms, self.words)))
+
+
+def has_negation(text: str) -> bool:
+    """Whether a text has a denial, also in other languages than English and German."""
+    return is_negated(text) or _NEGATION.search(fold(text)) is not None
 
 
 def sentences(text: str) -> list[str]:
@@ -72,8 +78,8 @@ class Reader:
     """
 
     def __init__(self, question: str, texts: Iterable[str]) -> None:
-        spelt = set(_WORD.findall(fold(" ".join((question, *texts)))))
-        known = (letters for letters, words in _ENDINGS if not words.isdisjoint(spelt))
+        spelt = [*map(_spelt, (question, *texts))]
+        known = (letters for letters, words in _ENDINGS if any(map(words.intersection, spelt)))
         self.endings = next(known, _LONGEST_ENDING)
         # What the question lets choose from, it does not say.
         options = {word for choice in _CHOICE.findall(fold(question)) for word in choice}
@@ -95,14 +101,36 @@ class Reader:
             return part[0] in reading.forms
         return any(self.is_form(part, word) for word in reading.words)
 
-    def new(self, reading: Reading) -> list[Part]:
-        """What a text says beside the words of the question."""
-        return [part for part in reading.parts if not self.holds(self.asked, part)]
+    def new(self, reading: Reading, most: int | None = None) -> list[Part]:
+        """What a text says beside the words of the question: all of it, or the first parts."""
+        parts = (part for part in reading.parts if not self.holds(self.asked, part))
+        return list(islice(parts, most))
 
     def share(self, parts: Sequence[Part], *readings: Reading) -> float:
         """The share of `parts` that some text has; 1 of none."""
         held = sum(any(self.holds(each, part) for each in readings) for part in parts)
         return held / len(parts) if parts else 1.0
+
+    def nearest(self, parts: Sequence[Part], texts: Sequence[str], share: float) -> list[str]:
+        """Those of some texts, which are not read, that may have such a share of `parts`.
+
+        Forms of an English word begin with the same letters; another word may be its initial.
+        """
+        if self.endings:
+            return list(texts)
+        words = [part[:_SHORTEST_STEM] for part in parts if isinstance(part, str)]
+        beginnings = list(filter(str.isalpha, words))
+        most = len(parts) - share * len(parts)
+
+        def may_hold(text: str) -> bool:
+            folded = unicodedata.normalize("NFC", fold(text))
+            lacking = [beginning for beginning in beginnings if beginning not in folded]
+            if len(lacking) <= most:
+                return True
+            initials = _INITIAL.findall(folded)
+            return sum(beginning[0] not in initials for beginning in lacking) <= most
+
+        return list(filter(may_hold, texts))
 
     def is_form(self, word: str, other: str) -> bool:
         """Whether two words differ only in an ending, or one is the other's initial."""
@@ -134,31 +162,46 @@ class Reader:
         return not all(nouns) or self.is_form(*(noun[0] for noun in nouns if noun))
 
 
+@lru_cache(maxsize=256)
+def _spelt(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(fold(text)))
+
+
 @lru_cache(maxsize=4_096)
 def _read(text: str, endings: int, options: frozenset[str]) -> Reading:
-    folded = readable(_CONTRACTION.sub(" ", text.replace("\\_", "_").replace("\u2019", "'")))
+    folded = _folded(text)
     found = tuple(q for q in find_quantities(folded) if not folded.endswith("non-", 0, q.start))
-    capitals = frozenset(fold(word) for word in re.findall(r"[^\W_]+", text) if word[0].isupper())
-    rest = list(folded)
+    pieces, end = list[str](), 0
     for quantity in found:
-        rest[quantity.start : quantity.end] = " " * (quantity.end - quantity.start)
+        pieces += (folded[end : quantity.start], " " * (quantity.end - quantity.start))
+        end = quantity.end
+    rest = unicodedata.normalize("NFC", "".join((*pieces, folded[end:])))
+    unspaced = UNSPACED_RUN.search(rest) is not None
     words: list[str] = []
-    for match in _WORD.finditer(unicodedata.normalize("NFC", "".join(rest))):
+    for match in _WORD.finditer(rest):
         word = match[0]
-        if UNSPACED_RUN.search(word):
+        if unspaced and UNSPACED_RUN.search(word):
             words += (piece for piece in _PARTICLES.split(word) if len(piece) > 1)
-        elif word not in STOPWORDS | options or (
-            len(word) == 1 and word in capitals and match.string[match.end() :][:1] == "."
+        elif (word not in STOPWORDS and word not in options) or (
+            len(word) == 1 and rest[match.end() :][:1] == "." and word in _capitals(text)
         ):
             words.append(word)
     # In other languages than English the short words in lower case are no content.
-    content = [
-        w
-        for w in words
-        if not endings or len(w) > 3 or w in capitals or not w.isalpha() or w > "\u0530"
-    ]
-    kept = tuple(content) if content or found else tuple(words)
-    return Reading(text, unicodedata.normalize("NFC", folded), kept, found, capitals)
+    if endings:
+        capitals = _capitals(text)
+        content = [
+            w for w in words if len(w) > 3 or w in capitals or not w.isalpha() or w > "\u0530"
+        ]
+        words = content if content or found else words
+    return Reading(text, unicodedata.normalize("NFC", folded), tuple(words), found)
+
+
+def _folded(text: str) -> str:
+    return readable(_CONTRACTION.sub(" ", text.replace("\\_", "_").replace("\u2019", "'")))
+
+
+def _capitals(text: str) -> frozenset[str]:
+    return frozenset(fold(word) for word in _LETTERS.findall(text) if word[0].isupper())
 
 
 @lru_cache(maxsize=65_536)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from misslink.matching.assertion import leading_polarity, strip_polarity
 from misslink.matching.claim_matching import Passages
 from misslink.matching.quantities import Quantity, other_amount
-from misslink.matching.readings import Part, Reader, Reading, sentences
+from misslink.matching.readings import Part, Reader, Reading, has_negation, sentences
 from misslink.text.normalization import UNSPACED_RUN
 from misslink.types import Support
 
@@ -61,7 +61,7 @@ def compare(
 def _repeats(reader: Reader, text: str, claim: str) -> bool:
     """Whether a short text says nothing but what a claim does, and has its amounts and names."""
     short, body = reader.read(strip_polarity(text)), reader.read(strip_polarity(claim))
-    if len(reader.new(short)) > SHORT or _relation(reader, text, claim) != "supported":
+    if len(reader.new(short, SHORT + 1)) > SHORT or _relation(reader, text, claim) != "supported":
         return False
     new = reader.new(body)
     amounts = [part for part in new if isinstance(part, Quantity)]
@@ -76,7 +76,7 @@ def _repeats(reader: Reader, text: str, claim: str) -> bool:
 def _extends(reader: Reader, claim: str, text: str) -> bool:
     """Whether a claim says all that a short sentence of a text does."""
     return any(
-        len(reader.new(reader.read(sentence))) <= SHORT
+        len(reader.new(reader.read(sentence), SHORT + 1)) <= SHORT
         and _relation(reader, sentence, claim) == "supported"
         for sentence in sentences(text)
     )
@@ -142,18 +142,21 @@ def _denied(
 
     Of a short claim its clause counts, of a longer one a sentence that says the same.
     """
-    short, negated = len(needed) <= SHORT, body.negated
-    pieces = [
-        reader.read(piece)
+    short, negated = len(needed) <= SHORT, has_negation(body.text)
+    texts = [
+        piece
         for sentence in sentences(window.text)
         for piece in (_CLAUSE.split(sentence) if short else (sentence,))
     ]
+    near = texts if short else reader.nearest(needed, texts, _SAME_PLACE)
+    opposed = [text for text in near if has_negation(text) != negated]
+    if not opposed:
+        return None
     best = max(
-        pieces,
-        key=lambda piece: (reader.share(needed, piece), piece.negated == negated),
-        default=window,
+        map(reader.read, texts),
+        key=lambda piece: (reader.share(needed, piece), piece.text not in opposed),
     )
-    if best.negated == negated:
+    if best.text not in opposed:
         return None
     same = reader.share(needed, best) >= _SAME_PLACE
     if same and (short or reader.share(best.words, reader.asked, body) >= _SAME_PLACE):
@@ -181,7 +184,7 @@ def _stance(reader: Reader, text: str) -> bool | None:
     question = (sentences(reader.asked.text) or [""])[-1]  # of a conversation
     asked = reader.read(question)
     for sentence in map(reader.read, sentences(text)):
-        restates = sentence.negated == asked.negated
+        restates = has_negation(sentence.text) == has_negation(question)
         if all(
             part in _NOTHING or (isinstance(part, Quantity) and part.digits == "1")
             for part in sentence.parts
