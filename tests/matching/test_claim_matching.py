@@ -5,7 +5,7 @@ import pytest
 from heuristic_examination import TOWER
 from misslink.matching.assertion import leading_polarity, strip_polarity
 from misslink.matching.claim_matching import Passages
-from misslink.text.normalization import extract_numbers, number_words_to_digits
+from misslink.text.normalization import number_words_to_digits
 
 
 def test_features_of_a_verbatim_copy_are_all_zero():
@@ -95,10 +95,6 @@ def test_a_yes_or_no_is_told_from_other_first_words(text, expected, rest):
 )
 def test_numbers_in_words_become_digits(words, digits):
     assert number_words_to_digits(words) == digits
-
-
-def test_the_numbers_of_a_text_have_no_thousands_commas():
-    assert extract_numbers("1,200 men and twelve boats at 3.5 knots") == {"1200", "12", "3.5"}
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,6 @@ _NUMBER_PHRASE = re.compile(
 # but only if nothing stands before them, so the letter before is looked at last.
 _WORDS = (*_VALUES, *_ORDINALS, "hundred", "thousand")
 _NUMBER_START = re.compile(rf"(?:{'|'.join(sorted({word[:3] for word in _WORDS}))})(?<!\w...)")
-_NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
 # "1,5" is 1.5; "1,500" is not, and "[1,5]" names two passages.
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,\[])(\d+),(\d{1,2}|\d{4,})(?![\d,)\]])")
 _AND_A_HALF = re.compile(r"(?<![\d.,])(\d+) and a half\b")
@@ -71,11 +70,6 @@ def number_words_to_digits(folded: str) -> str:
             end = phrase.end()
     digits = "".join((*pieces, folded[end:])) if end else folded
     return _AND_A_HALF.sub(r"\1.5", digits) if " and a half" in digits else digits
-
-
-def extract_numbers(folded: str) -> set[str]:
-    """The numbers of a folded text, in digits or in words, without their thousands commas."""
-    return {number.replace(",", "") for number in _NUMBER.findall(number_words_to_digits(folded))}
 
 
 def _words_to_digits(phrase: re.Match[str]) -> str:
