@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from misslink.errors import InputError
@@ -41,6 +42,7 @@ CHAT_COMPLETIONS = ApiInterface(
 )
 
 AZURE = replace(CHAT_COMPLETIONS, name="azure")
+_SEED = 0  # for reproducible replies
 _PROBE_MAX_TOKENS = 64  # tokens of a reply that is only looked at for its shape
 _JSON_MODE_PROBE = Ask(
     name="json_mode",
@@ -53,31 +55,30 @@ _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refu
 _QUOTA_EXCEEDED = "insufficient_quota"
 
 
-@judges.register("openai")
-def open_openai(
+def _open(
+    interface: ApiInterface,
     argument: str | None,
     *,
     base_url: str | None = None,
     api_key: str | None = None,
     temperature: float = 0.0,
-    seed: int | None = 0,
     max_tokens: int = 4096,
     context_length: int | None = None,
 ) -> OpenAIJudge:
-    """Open the judge ``openai:MODEL``, which uses chat completions.
+    """Open the judge of an interface, such as ``openai:MODEL``, which uses chat completions.
 
     Parameters
     ----------
+    interface : ApiInterface
     argument : str or None
-        The model's name on its server.
+        The model's name on its server, or an Azure deployment's.
     base_url : str or None
         The server's address up to and including ``/v1``; ``OPENAI_BASE_URL`` by default, else
-        OpenAI's own.
+        OpenAI's own. Of Azure ``AZURE_OPENAI_ENDPOINT``.
     api_key : str or None
-        ``OPENAI_API_KEY`` by default. Only OpenAI's own server requires one.
+        ``OPENAI_API_KEY`` by default. Only OpenAI's own server requires one. Of Azure
+        ``AZURE_OPENAI_API_KEY``; its API version is in ``OPENAI_API_VERSION``.
     temperature : float
-    seed : int or None
-        Sent for reproducible replies; None sends none.
     max_tokens : int
         Maximum length of a reply.
     context_length : int or None
@@ -88,51 +89,18 @@ def open_openai(
     InputError
         The model, the key or a usable address is missing.
     """
-    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    return open_openai_compatible(
-        CHAT_COMPLETIONS, argument, base_url, api_key, settings, context_length
-    )
-
-
-def open_openai_compatible(
-    interface: ApiInterface,
-    argument: str | None,
-    base_url: str | None,
-    api_key: str | None,
-    settings: Mapping[str, Any],
-    context_length: int | None,
-) -> OpenAIJudge:
-    """Open a judge that uses `interface`; the rest is as in `open_openai`."""
-    model = (argument or "").strip()
+    model, name, is_azure = (argument or "").strip(), interface.name, interface is AZURE
     if not model:
-        name = interface.name
-        raise InputError(f"the judge '{name}' needs a model: --judge {name}:MODEL")
-    address = connection.resolve_address(f"{interface.name}:{model}", base_url, api_key)
+        noun = "deployment" if is_azure else "model"
+        raise InputError(f"the judge '{name}' needs a {noun}: --judge {name}:{noun.upper()}")
+    address = (
+        connection.azure_address(model, base_url, api_key)
+        if is_azure
+        else connection.resolve_address(f"{name}:{model}", base_url, api_key)
+    )
+    seed = {"seed": _SEED} if interface.request_format.seed else {}
+    settings = {"temperature": temperature, **seed, "max_tokens": max_tokens}
     return OpenAIJudge(model, address, settings, interface, context_length)
-
-
-@judges.register("azure")
-def open_azure(
-    argument: str | None,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    temperature: float = 0.0,
-    seed: int | None = 0,
-    max_tokens: int = 4096,
-    context_length: int | None = None,
-) -> OpenAIJudge:
-    """Open the judge ``azure:DEPLOYMENT``, a deployment of Azure OpenAI.
-
-    Its endpoint, key and API version are in ``AZURE_OPENAI_ENDPOINT`` (or `base_url`),
-    ``AZURE_OPENAI_API_KEY`` and ``OPENAI_API_VERSION``. The rest is as in `open_openai`.
-    """
-    deployment = (argument or "").strip()
-    if not deployment:
-        raise InputError("the judge 'azure' needs a deployment: --judge azure:DEPLOYMENT")
-    address = connection.azure_address(deployment, base_url, api_key)
-    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    return OpenAIJudge(deployment, address, settings, AZURE, context_length)
 
 
 class OpenAIJudge:
@@ -320,24 +288,6 @@ class OpenAIJudge:
         return self._probe.read(response, ask, request_format)
 
 
-@judges.register("openai-responses")
-def open_responses(
-    argument: str | None,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    temperature: float = 0.0,
-    max_tokens: int = 4096,
-    context_length: int | None = None,
-) -> OpenAIJudge:
-    """Open the judge ``openai-responses:MODEL``; this interface takes no seed.
-
-    Parameters and errors are those of `open_openai`.
-    """
-    settings = {"temperature": temperature, "max_tokens": max_tokens}
-    return open_openai_compatible(RESPONSES, argument, base_url, api_key, settings, context_length)
-
-
 def _responses_request(
     request_format: RequestFormat, ask: Ask, *, model: str, temperature: float, max_tokens: int
 ) -> dict[str, object]:
@@ -399,3 +349,6 @@ RESPONSES = ApiInterface(
     _responses_request,
     _parse_responses_body,
 )
+open_openai = judges.register("openai")(partial(_open, CHAT_COMPLETIONS))
+open_responses = judges.register("openai-responses")(partial(_open, RESPONSES))
+open_azure = judges.register("azure")(partial(_open, AZURE))
