@@ -222,7 +222,7 @@ class OpenAIJudge:
                     self.connection.raise_if_pointless(error)
                 if is_parameter or status in connection.REFUSAL_STATUSES:
                     other = self._probe.after_refusal(tried, complaint, about)
-                elif failure := connection.transient_openai_error(error, complaint):
+                elif failure := connection.retryable_failure(error, complaint):
                     other = self._probe.after_failure(tried, ask, failure, status)
                 if other is None:
                     return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
@@ -282,7 +282,7 @@ class OpenAIJudge:
         response = self._interface.read(body)
         if isinstance(response, str):
             if _QUOTA_EXCEEDED in response:
-                raise self.connection.unreachable("the account has no credit left")
+                raise self.connection.unreachable(connection.NO_CREDIT_LEFT)
             raise RetryableError(response, "server")
         response = replace(response, content=self.connection.censored(response.content))
         return self._probe.read(response, ask, request_format)
