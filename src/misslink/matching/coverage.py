@@ -17,7 +17,6 @@ from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
 from misslink.matching.languages import is_other_language
 from misslink.matching.marks import strip_marks
 from misslink.text.normalization import (
-    KeywordPattern,
     Spans,
     content_words,
     fold,
@@ -48,11 +47,6 @@ _ABOUT_TEXTS = re.compile(  # from the beginning
     r"|beschreib|behandel|geht|gehen|biet|liefer|ist|sind|gibt|geben|nenn|erklar)"
     r"|(?:here|below|above|hier|unten|oben) (?:is|are|you|ist|sind|finden|folgt)\b"
     r"|(?:as (?:mentioned|described|stated|noted) (?:above|below|earlier)|wie (?:oben|unten) \w+)\b[^,]*$"
-)
-_COURTESY = KeywordPattern(
-    r"\b(?:let me know|feel free|i hope|ich hoffe|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen"
-    r"|melden sie sich|lassen sie (?:es )?mich wissen)\b",
-    keywords="let_me feel_free hope hoffe geschehen dank fragen melden wissen",
 )
 
 
@@ -168,7 +162,7 @@ def content_spans(answer: str) -> Spans:
     return tuple(
         (start, end)
         for start, end in claim_spans(answer)
-        if not (_ABOUT_TEXTS.match(folded := fold(answer[start:end])) or _COURTESY.search(folded))
+        if not _ABOUT_TEXTS.match(folded := fold(answer[start:end]))
         and (any(map(str.isdigit, folded)) or len(content_words(folded)) >= _SENTENCE_WORDS)
     )
 
