@@ -3,8 +3,8 @@
 import pytest
 
 from heuristic_examination import TOWER
-from misslink.matching.assertion import leading_polarity, strip_polarity
 from misslink.matching.claim_matching import Passages
+from misslink.text.languages import leading_polarity, strip_polarity
 from misslink.text.normalization import number_words_to_digits
 
 

@@ -30,7 +30,6 @@ from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import cosine_rows, fuse_rankings, rank_at, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
 from misslink.linking.missed_passages import PassagePool, find_missed_passages
-from misslink.matching import content_stems
 from misslink.parts import by_case
 from misslink.retrieval import (
     RetrievalOutcome,
@@ -39,7 +38,7 @@ from misslink.retrieval import (
 )
 from misslink.stats.roc import CaseScore
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import stems
+from misslink.text.normalization import content_stems, stems
 from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace
 
 if TYPE_CHECKING:

@@ -9,23 +9,16 @@ from itertools import filterfalse
 
 from misslink.matching.marks import strip_marks
 from misslink.text.normalization import (
+    OF_SOURCES,
     KeywordPattern,
     Spans,
     content_words,
     fold,
     sentence_spans,
-    stems,
 )
 
-# Words an answer says of its sources and of itself, no content of its own.
-_OF_SOURCES = (
-    "passage passages context text document documents information answer question provided provide provides given based"
-    " according mention mentioned mentions state stated states include includes including refer refers specific"
-    " specifically following several various additionally therefore however overall note"
-)
-SOURCE_STEMS = frozenset(stems(_OF_SOURCES))
 _SELF_REFERENCE_WORDS = frozenset(
-    content_words(f"{_OF_SOURCES} necessary sufficient enough sure happy help able")
+    content_words(f"{OF_SOURCES} necessary sufficient enough sure happy help able")
 )
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _LONE_MARKER = re.compile(r"^\(?\d{1,2}[.)]$")
@@ -188,12 +181,6 @@ _OFFER = KeywordPattern(
     r"|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen|melden sie sich|lassen sie (?:es )?mich wissen)\b",
     keywords="let_me feel_free need hope hoffe geschehen dank fragen melden wissen",
 )
-
-
-@lru_cache(maxsize=16_384)
-def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words of `text` that say something of the world, not of its sources."""
-    return frozenset(stems(text)) - SOURCE_STEMS
 
 
 def declines(answer: str) -> bool:

@@ -12,8 +12,6 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Literal
 
-from misslink.matching.abstention import SOURCE_STEMS
-from misslink.matching.assertion import strip_polarity
 from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch
 from misslink.matching.marks import strip_marks
@@ -21,7 +19,8 @@ from misslink.matching.passages import PassageSentence
 from misslink.matching.quotes import QuoteCheck, QuotedPassages
 from misslink.matching.same_place import tokens
 from misslink.matching.support import load_fit
-from misslink.text.normalization import fold, stems
+from misslink.text.languages import strip_polarity
+from misslink.text.normalization import SOURCE_STEMS, fold, stems
 from misslink.types import Support
 
 FEATURES = ("novel", "uncovered", "number", "names")

@@ -9,15 +9,16 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from misslink.matching.abstention import claim_spans, content_stems
-from misslink.matching.assertion import is_negated, loses_denial, strip_polarity
+from misslink.matching.abstention import claim_spans
+from misslink.matching.assertion import is_negated, loses_denial
 from misslink.matching.derived_numbers import unsaid_numbers
 from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
-from misslink.matching.languages import is_other_language
 from misslink.matching.marks import strip_marks
+from misslink.text.languages import is_other_language, strip_polarity
 from misslink.text.normalization import (
     Spans,
+    content_stems,
     content_words,
     fold,
     has_content,

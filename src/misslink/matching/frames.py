@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from misslink.matching.abstention import content_stems
 from misslink.matching.assertion import AFFIRMED, DENYING, NotAsserted, not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
     Spans,
+    content_stems,
     fold,
     locate,
     overlapping_numbers,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from misslink.matching.derived_numbers import quantities_of, values_of
+from misslink.matching.derived_numbers import new_numbers, quantities_of, values_of
 from misslink.matching.frames import kinds_around
-from misslink.matching.languages import is_known_language
 from misslink.matching.marks import strip_marks
 from misslink.matching.quantities import Quantity
+from misslink.text.languages import is_known_language
 from misslink.text.normalization import sentence_spans, stems
 
 
@@ -53,6 +53,10 @@ class PassageTexts:
     def numbers(self) -> frozenset[float]:
         """The values of all numbers that were shown or asked."""
         return values_of((*self.texts, self.question))
+
+    def new_numbers(self, claim: str) -> list[str]:
+        """Return the numbers of a claim, above 10 or with decimals, that were neither shown nor asked."""
+        return new_numbers(claim, self.numbers)
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from misslink.matching.abstention import content_stems
 from misslink.matching.assertion import (
     clause_conflict,
     enclosing_sentences,
@@ -28,12 +27,13 @@ from misslink.matching.fuzzy_matching import (
     fuzzy_match,
     invariant_tokens,
 )
-from misslink.matching.languages import FEW_WORDS, is_known_language, short_words
 from misslink.matching.marks import strip_marks
 from misslink.matching.passages import PassageTexts
 from misslink.matching.same_place import difference
+from misslink.text.languages import FEW_WORDS, is_known_language, short_words
 from misslink.text.normalization import (
     UNSPACED,
+    content_stems,
     fold,
     has_content,
     overlapping,

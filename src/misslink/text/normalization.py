@@ -414,3 +414,18 @@ def strip_ending(word: str) -> str:
     if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
         word = word[:-1]
     return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word
+
+
+# Words an answer says of its sources and of itself, no content of its own.
+OF_SOURCES = (
+    "passage passages context text document documents information answer question provided provide provides given based"
+    " according mention mentioned mentions state stated states include includes including refer refers specific"
+    " specifically following several various additionally therefore however overall note"
+)
+SOURCE_STEMS = frozenset(stems(OF_SOURCES))
+
+
+@lru_cache(maxsize=16_384)
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words of `text` that say something of the world, not of its sources."""
+    return frozenset(stems(text)) - SOURCE_STEMS

@@ -12,15 +12,13 @@ from misslink.matching import (
     Passages,
     claim_spans,
     compare,
-    content_stems,
     declines,
-    fit_note,
     load_fit,
     rules_version,
     states_absence,
 )
 from misslink.registry import judges
-from misslink.text.normalization import sentence_spans, stems
+from misslink.text.normalization import content_stems, sentence_spans, stems
 from misslink.types import Support
 
 RELEVANCE_THRESHOLD = 0.5  # the cut of both rules
@@ -82,7 +80,7 @@ class HeuristicJudge:
 
     def __init__(self) -> None:
         fit = load_fit()
-        self.info = protocol.JudgeInfo(note=fit_note())
+        self.info = protocol.JudgeInfo(note=fit.note)
         self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
             "judge": self.name,
