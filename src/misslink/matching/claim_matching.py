@@ -15,8 +15,7 @@ from typing import Literal
 from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch
 from misslink.matching.marks import strip_marks
-from misslink.matching.passages import PassageSentence
-from misslink.matching.quotes import QuoteCheck, QuotedPassages
+from misslink.matching.quotes import PassageSentence, QuoteCheck, QuotedPassages
 from misslink.matching.same_place import tokens
 from misslink.matching.support import load_fit
 from misslink.text.languages import strip_polarity

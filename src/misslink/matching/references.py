@@ -142,8 +142,10 @@ def _is_denied(reader: Reader, body: Reading, needed: Sequence[Part], text: Read
         key=lambda each: (reader.share(needed, each), each.negated == body.negated),
         default=text,
     )
-    return best.negated != body.negated and _SAME_PLACE <= min(
-        reader.share(needed, best), reader.share(best.words, reader.asked, body)
+    return (
+        best.negated != body.negated
+        and min(reader.share(needed, best), reader.share(best.words, reader.asked, body))
+        >= _SAME_PLACE
     )
 
 
