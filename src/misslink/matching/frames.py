@@ -12,7 +12,6 @@ from misslink.text.normalization import (
     content_stems,
     fold,
     locate,
-    overlapping_numbers,
     sentence_spans,
     stems,
 )
@@ -139,12 +138,6 @@ _HEADING = re.compile(
 _FULL_STOPS = ".!?;,\"')]"  # what ends with none of them is a heading or a lead-in
 _ITEM = re.compile(r"(?:[-*+\u2022]|\(?\d{1,3}[.)])\s")
 _QUOTE_END = re.compile(r"[.,!?]*[\"']")
-
-
-def kinds_around(text: str, start: int, end: int) -> list[NotAsserted | None]:
-    """Return for every sentence that shares a character with a place why it asserts nothing; None: it asserts."""
-    numbers = overlapping_numbers(sentence_spans(text), start, end)
-    return [sentence_kind(text, number) for number in numbers]
 
 
 @lru_cache(maxsize=8_192)

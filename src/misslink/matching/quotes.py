@@ -24,7 +24,7 @@ from misslink.matching.derived_numbers import (
     unsaid_quantity,
     values_of,
 )
-from misslink.matching.frames import frame_kind, kinds_around
+from misslink.matching.frames import frame_kind, sentence_kind
 from misslink.matching.fuzzy_matching import (
     WORD,
     FuzzyMatch,
@@ -41,6 +41,7 @@ from misslink.text.normalization import (
     fold,
     has_content,
     overlapping,
+    overlapping_numbers,
     sentence_spans,
     stems,
 )
@@ -156,7 +157,10 @@ class QuotedPassages:
 
     def asserts(self, passage: int, start: int, end: int) -> bool:
         """Whether any of the sentences at a place asserts something."""
-        kinds = kinds_around(self.texts[passage], start, end)
+        text = self.texts[passage]
+        kinds = [
+            sentence_kind(text, n) for n in overlapping_numbers(sentence_spans(text), start, end)
+        ]
         return not kinds or None in kinds
 
     def check(self, claim: str, quotes: Sequence[str], *, supports: bool = True) -> QuoteCheck:

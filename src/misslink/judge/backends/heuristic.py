@@ -31,7 +31,7 @@ def estimate_relevance(question: str, passage: str) -> float:
     The share of the question's content words that the passage holds. A passage without words is
     irrelevant; a question without content words says nothing, so it is 0.5 for any other passage.
     """
-    return _relevance_probability(question, stems(passage))
+    return _relevance(question, stems(passage))
 
 
 def classify_response(
@@ -54,15 +54,13 @@ def classify_response(
     """
     if declines(answer):
         return "declines", round(1 - _MAX_PROBABILITY, 6)
-    probability = (
-        _relevance_probability(question, stems(" ".join((answer, *evidence)))) if answer else 0.05
-    )
+    probability = _relevance(question, stems(" ".join((answer, *evidence)))) if answer else 0.05
     if probability < RELEVANCE_THRESHOLD:
         return "evades", probability
     return ("partly" if states_absence(answer) else "answers"), probability
 
 
-def _relevance_probability(question: str, words: Sequence[str]) -> float:
+def _relevance(question: str, words: Sequence[str]) -> float:
     question_words = content_stems(question)
     if not words:
         share = 0.0

@@ -12,6 +12,7 @@ from misslink.errors import InputError
 from misslink.judge.backends import connection
 from misslink.judge.backends.request_format import (
     REFUSAL_MESSAGE,
+    SEED,
     TOP_LOGPROBS,
     ApiInterface,
     CapabilityProbe,
@@ -42,7 +43,6 @@ CHAT_COMPLETIONS = ApiInterface(
 )
 
 AZURE = replace(CHAT_COMPLETIONS, name="azure")
-_SEED = 0  # for reproducible replies
 _PROBE_MAX_TOKENS = 64  # tokens of a reply that is only looked at for its shape
 _JSON_MODE_PROBE = Ask(
     name="json_mode",
@@ -98,7 +98,7 @@ def _open(
         if is_azure
         else connection.resolve_address(f"{name}:{model}", base_url, api_key)
     )
-    seed = {"seed": _SEED} if interface.request_format.seed else {}
+    seed = {"seed": SEED} if interface.request_format.seed else {}
     settings = {"temperature": temperature, **seed, "max_tokens": max_tokens}
     return OpenAIJudge(model, address, settings, interface, context_length)
 
