@@ -28,11 +28,10 @@ from misslink.judge.backends.response_parsing import (
     parse_usage,
 )
 from misslink.judge.config import Price
-from misslink.judge.protocol import Ask, JudgeInfo, LabelAlone, Reply, RetryableError
+from misslink.judge.protocol import Ask, JudgeInfo, Reply, RetryableError
 from misslink.judge.tokens import estimate_ask_tokens
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
-from misslink.types import PromptRef
 
 PostRequest = Callable[
     [str, dict[str, Any]], Awaitable[str]
@@ -43,14 +42,6 @@ CHAT_COMPLETIONS = ApiInterface(
 )
 
 AZURE = replace(CHAT_COMPLETIONS, name="azure")
-_PROBE_MAX_TOKENS = 64  # tokens of a reply that is only looked at for its shape
-_JSON_MODE_PROBE = Ask(
-    name="json_mode",
-    inputs={},
-    messages=({"role": "user", "content": "Is the sky blue by day? Reply in JSON."},),
-    schema=LabelAlone,
-    prompt=PromptRef(name="json_mode", version=1, sha256=""),
-)
 _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
 _QUOTA_EXCEEDED = "insufficient_quota"
 
@@ -165,7 +156,6 @@ class OpenAIJudge:
             structure=self._probe.structure,
             structure_in_doubt=self._probe.doubted,
             supports=self._probe.takes,
-            probe_json_mode=self._probe_json_mode,
             requests_sent=self.connection.sent,
         )
 
@@ -240,27 +230,6 @@ class OpenAIJudge:
         length, price = connection.parse_model_listing(await self.connection.models(), self._model)
         self.context_length = self.context_length or length
         self.price = price or self.price
-
-    async def _probe_json_mode(self) -> bool | None:
-        """Whether the server has a JSON mode, by one small request; None where nothing came."""
-        import openai
-
-        request_format = replace(
-            self._probe.request_format, structure="json_object", logprobs=False
-        )
-        settings = {**self._settings, "max_tokens": _PROBE_MAX_TOKENS}
-        body = self._interface.request(
-            request_format, _JSON_MODE_PROBE, model=self._model, **settings
-        )
-        try:
-            response = self._interface.read(await self.connection.post(self.path, body))
-        except openai.APIStatusError as error:
-            return False if error.status_code in connection.REFUSAL_STATUSES else None
-        except openai.APIError:
-            return None
-        return (
-            None if isinstance(response, str) else not response.ignores("json_object", LabelAlone)
-        )
 
     async def close(self) -> None:
         """Close the connections."""
