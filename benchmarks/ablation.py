@@ -102,7 +102,7 @@ RULES: dict[str, Rule] = {
     "name that code spells": (Passages, "_spells", never),
     "fragment without its question": (Passages, "_why_fragment", nothing),
     "yes and no": (references, "_stance", nothing),
-    "denied reference": (references, "_is_denied", never),
+    "denied reference": (references, "_denied", nothing),
 }
 
 

@@ -15,7 +15,7 @@ from misslink.types import Support
 SHORT = 3  # words and quantities; a text this short must be met in full
 _MIN_SHARE = 0.5  # of the words of a longer text that are not in the question
 _SAME_PLACE = 0.75  # of the words around a quantity, that the text with another one has, too
-_CLAUSE = re.compile(r"[,;:()\n]|[.!?]\s|\b(?:but|and|aber|und|sondern)\b")
+_CLAUSE = re.compile(r"[,;:()]|\b(?:but|and|aber|und|sondern)\b")
 _PRONOUN = re.compile(r"\W*(?:it|they|he|she|this|that|these|those|es|sie|er|das|dies|man)\b")
 _PASSIVE = re.compile(r"\b(?:by|von|par|por)\b")
 _NOTHING = frozenset(["none", "nothing", "keine", "keiner", "nichts"])
@@ -104,8 +104,8 @@ def _relation(reader: Reader, claim: str, text: str) -> Support | None:
     share = reader.share(needed, other)
     if not needed or share < _MIN_SHARE:
         return "unsupported"
-    if not agreed and _is_denied(reader, body, needed, other):
-        return "contradicted"
+    if not agreed and (denied := _denied(reader, body, needed, other)):
+        return denied
     if share == 1 and (len(needed) <= SHORT or reader.endings):
         return "unsupported" if _exchanged(reader, body, other) else "supported"
     return None if len(needed) > SHORT else "unsupported"
@@ -135,18 +135,30 @@ def _has_other(reader: Reader, body: Reading, amount: Quantity, text: Reading) -
     )
 
 
-def _is_denied(reader: Reader, body: Reading, needed: Sequence[Part], text: Reading) -> bool:
-    """Whether the clause that has most of a claim denies it, or states what the claim denies."""
+def _denied(
+    reader: Reader, body: Reading, needed: Sequence[Part], window: Reading
+) -> Support | None:
+    """What follows where a text denies what a claim says, or the reverse; None where it does not.
+
+    Of a short claim its clause counts, of a longer one a sentence that says the same.
+    """
+    short, negated = len(needed) <= SHORT, body.negated
+    pieces = [
+        reader.read(piece)
+        for sentence in sentences(window.text)
+        for piece in (_CLAUSE.split(sentence) if short else (sentence,))
+    ]
     best = max(
-        map(reader.read, _CLAUSE.split(text.text)),
-        key=lambda each: (reader.share(needed, each), each.negated == body.negated),
-        default=text,
+        pieces,
+        key=lambda piece: (reader.share(needed, piece), piece.negated == negated),
+        default=window,
     )
-    return (
-        best.negated != body.negated
-        and min(reader.share(needed, best), reader.share(best.words, reader.asked, body))
-        >= _SAME_PLACE
-    )
+    if best.negated == negated:
+        return None
+    same = reader.share(needed, best) >= _SAME_PLACE
+    if same and (short or reader.share(best.words, reader.asked, body) >= _SAME_PLACE):
+        return "contradicted"
+    return "unsupported" if short else None
 
 
 def _exchanged(reader: Reader, body: Reading, text: Reading) -> bool:
