@@ -41,7 +41,7 @@ BUDGETS = {
     "linking/replay": 1208,
     "linking/whatif": 1029,
     "live": 3087,
-    "matching": 2611,
+    "matching": 2620,
     "metrics": 836,
     "pipeline": 1837,
     "render": 1752,
