@@ -114,18 +114,7 @@ def test_a_reason_code_has_one_sentence():
     assert [code for code, count in Counter(codes).items() if count > 1] == []
 
 
-def test_other_packages_import_from_the_face_of_matching():
-    deep = {
-        f"{path} {node.module}"
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("misslink.matching.")
-        if path.parts[0] != "matching"
-    }
-    assert deep == set()
-
-
-def test_each_layer_imports_only_earlier_ones():
+def test_layers_import_only_earlier_ones_and_matching_by_its_face_alone():
     """The contracts are in pyproject.toml."""
     command = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([command], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -8,7 +8,7 @@ import pytest
 from fake_judge import FakeJudge
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.protocol import Examination, ExaminationRest, Reply, examine
-from misslink.matching import content_spans, cover_answer
+from misslink.matching.coverage import content_spans, cover_answer
 from misslink.types import Case
 from scripted_judge import plain, verdicts
 

@@ -36,7 +36,7 @@ from misslink.judge.protocol import (
     strict_schema,
 )
 from misslink.linking.claim_support import ClaimNeeds
-from misslink.matching import find_quote
+from misslink.matching.quotes import find_quote
 from misslink.metrics.citation_correctness import Citations
 from misslink.text.normalization import sentence_spans
 from misslink.types import Case, Passage, Trace

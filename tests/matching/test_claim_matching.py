@@ -3,14 +3,14 @@
 import pytest
 
 from heuristic_examination import TOWER
-from misslink.matching.assertion import leading_polarity, strip_polarity
 from misslink.matching.claim_matching import Passages
-from misslink.text.normalization import extract_numbers, number_words_to_digits
+from misslink.text.languages import leading_polarity, strip_polarity
+from misslink.text.normalization import number_words_to_digits
 
 
 def test_features_of_a_verbatim_copy_are_all_zero():
     match = Passages([TOWER]).match("The Eiffel Tower is 330 metres tall.")
-    assert match.features == (0.0, 0.0, 0.0, 0.0, 0.0)
+    assert match.features == (0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,9 @@ def test_words_that_a_page_has_run_together_are_no_new_names(sentence):
 def test_features_worked_out_by_hand():
     # Content words: eiffel, tower, opened, 250, lyon; opened, 250 and lyon are new.
     match = Passages([TOWER]).match("The Eiffel Tower opened 250 in Lyon.")
-    novel, uncovered, reordered, number, names = match.features
+    novel, uncovered, number, names = match.features
     assert novel == 3 / (5 + 4)
     assert 0.5 < uncovered < 0.9
-    assert reordered == 3 / 4  # only (eiffel, tower) stands together in the passage
     assert (number, names) == (1.0, 1.0)
 
 
@@ -47,7 +46,7 @@ def test_a_name_is_not_known_by_its_first_letters():
     match = Passages(["The song was recorded in Australia."]).match(
         "The song was recorded in Austria."
     )
-    assert match.features == (0.0, 0.0, 0.0, 0.0, 1.0)
+    assert match.features == (0.0, 0.0, 0.0, 1.0)
 
 
 def test_numbers_and_what_code_spells_are_compared_whole():
@@ -98,10 +97,6 @@ def test_numbers_in_words_become_digits(words, digits):
     assert number_words_to_digits(words) == digits
 
 
-def test_the_numbers_of_a_text_have_no_thousands_commas():
-    assert extract_numbers("1,200 men and twelve boats at 3.5 knots") == {"1200", "12", "3.5"}
-
-
 @pytest.mark.parametrize(
     ("passage", "claim"),
     [
@@ -118,7 +113,7 @@ def test_the_numbers_of_a_text_have_no_thousands_commas():
 )
 def test_a_quantity_in_other_units_is_not_new(passage, claim):
     match = Passages([passage]).match(claim)
-    assert (match.refusal, match.conflict, match.features[3]) == (None, None, 0.0)
+    assert (match.refusal, match.conflict, match.features[2]) == (None, None, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +142,6 @@ def test_a_rounder_number_in_the_same_place_is_no_conflict():
 
 def test_a_number_without_a_basis_is_a_feature():
     context = Passages(["The museum has 50 rooms and 20 halls."])
-    assert context.match("The museum has 70 rooms and halls.").features[3] == 0.0  # their sum
-    assert context.match("The museum has 64 guards.").features[3] == 1.0
-    assert context.match("The museum has 4 guards.").features[3] == 0.0  # small ones count and list
+    assert context.match("The museum has 70 rooms and halls.").features[2] == 0.0  # their sum
+    assert context.match("The museum has 64 guards.").features[2] == 1.0
+    assert context.match("The museum has 4 guards.").features[2] == 0.0  # small ones count and list

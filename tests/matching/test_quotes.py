@@ -17,11 +17,11 @@ from misslink.judge.protocol import (
 )
 from misslink.matching import Passages
 from misslink.matching.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
-from misslink.matching.languages import is_other_language
 from misslink.matching.quotes import (
     find_quote,
     verify_quote,
 )
+from misslink.text.languages import is_other_language
 from misslink.types import Passage
 
 TEXT = (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from example_run import HOSTILE, example_run
-from misslink.matching import fit_note
+from misslink.matching import load_fit
 from misslink.matching.support import fit_figures
 from misslink.pipeline.summary import metric_readings
 from misslink.registry import judged_metrics, rank_metrics
@@ -40,7 +40,7 @@ def test_the_line_of_the_judge_says_what_it_is_and_whether_it_was_checked(manife
 
 
 def test_the_heuristic_judge_without_labels_shows_its_figures_of_public_data():
-    manifest = {"judge": "heuristic", "judge_note": fit_note()}
+    manifest = {"judge": "heuristic", "judge_note": load_fit().note}
     line, basis = build_page(_run(manifest=manifest)).judge
     assert line.startswith("heuristic. On public data, of 10 answers it flags,")
     assert line.endswith("4 to 5 are unfaithful.")

@@ -15,12 +15,10 @@ from misslink.matching import (
     Passages,
     QuoteCheck,
     claim_spans,
-    content_spans,
     cover_answer,
-    is_known_language,
     states_absence,
-    strip_marks,
 )
+from misslink.text.languages import is_known_language
 from misslink.text.normalization import fold, has_content
 from misslink.types import Claim, Passage, Support
 
@@ -57,7 +55,7 @@ def settle_response(examination: Examination, answer: str) -> Examination:
     blunt = _is_blunt(answer)
     partly = any(
         claim.support == "contradicted"
-        or (claim.support == "unsupported" and content_spans(claim.text))
+        or (claim.support == "unsupported" and cover_answer((), claim.text).sentences)
         or (blunt and _statements(claim.text))
         for claim in examination.claims
     )
@@ -75,8 +73,7 @@ def _is_blunt(answer: str) -> bool:
 
 def _statements(text: str) -> list[str]:
     """The factual sentences of a text that speak to nobody."""
-    text = strip_marks(text).text
-    sentences = (text[start:end] for start, end in content_spans(text))
+    sentences = cover_answer((), text).uncovered
     return [sentence for sentence in sentences if not _ADDRESS.search(fold(sentence))]
 
 

@@ -300,8 +300,6 @@ class JudgeInfo:
     supports : callable or None
         Takes 'seed', 'logprobs' or 'json_object'; returns whether the server supports it, or None
         if unknown.
-    probe_json_mode : callable or None
-        Async; sends one small request and returns whether the server has a JSON mode.
     requests_sent : int or None
         Requests sent so far, rejected ones included. None: not counted.
     limits : mapping of str to int or None
@@ -322,7 +320,6 @@ class JudgeInfo:
     structure: str | None = None
     structure_in_doubt: bool = False
     supports: Callable[[str], bool | None] | None = None
-    probe_json_mode: Callable[[], Awaitable[bool | None]] | None = None
     requests_sent: int | None = None
     limits: Mapping[str, int] | None = None
     request_characters: Callable[[Ask], int] | None = None

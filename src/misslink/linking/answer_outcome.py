@@ -8,8 +8,9 @@ from typing import Literal
 
 from misslink.judge.calibration import Calibration
 from misslink.linking.missed_passages import says_beyond, subject_names
-from misslink.matching import declines, is_other_language
+from misslink.matching import declines
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
+from misslink.text.languages import is_other_language
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import fold, sentence_spans
 from misslink.types import Case, Claim, Passage, Trace, Verdict

@@ -17,15 +17,10 @@ from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.linking.missed_passages import shared_stem_share
-from misslink.matching import (
-    MIN_LANGUAGE_WORDS,
-    Passages,
-    content_stems,
-    find_quote,
-    verify_quote,
-)
+from misslink.matching import Passages, verify_quote
+from misslink.text.languages import MIN_LANGUAGE_WORDS
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import UNSPACED, fold
+from misslink.text.normalization import UNSPACED, content_stems, fold
 from misslink.types import Claim, ClaimLink, RetrievalMiss
 
 Relation = Literal["would_support", "would_contradict", "unrelated"]
@@ -270,11 +265,7 @@ def _locate_quote(
     named = passages[number - 1 : number] if number and number > 0 else ()
     supports = relation == "would_support"
     for text in dict.fromkeys((*named, *passages)):
-        place = (
-            verify_quote(quote, text, claim, question, supports=supports)
-            if relation
-            else find_quote(quote, text)
-        )
+        place = verify_quote(quote, text, claim, question, supports=supports)
         if place is not None:
             return text, text[place.start : place.end]
     return None

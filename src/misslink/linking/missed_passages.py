@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import MissEvidence
-from misslink.matching import content_stems, strip_polarity
 from misslink.retrieval import (
     LabelledNeed,
     NeedMatch,
@@ -21,8 +20,9 @@ from misslink.retrieval import (
     shown_shares,
 )
 from misslink.text.bm25 import Bm25Index
+from misslink.text.languages import strip_polarity
 from misslink.text.near_duplicates import first_duplicates, is_near_duplicate, passage_stems
-from misslink.text.normalization import fold, stems
+from misslink.text.normalization import content_stems, fold, stems
 from misslink.types import CompetingPassage, LossStep, Passage, RetrievalMiss, Search, Trace
 
 if TYPE_CHECKING:

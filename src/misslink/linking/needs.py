@@ -18,16 +18,11 @@ from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
 from misslink.linking.missed_passages import as_need, own_values, subject_names
-from misslink.matching import (
-    claim_spans,
-    compare,
-    content_stems,
-    declines,
-    strip_polarity,
-)
+from misslink.matching import claim_spans, compare, declines
 from misslink.retrieval import RetrievalOutcome
+from misslink.text.languages import strip_polarity
 from misslink.text.near_duplicates import is_near_duplicate, passage_stems
-from misslink.text.normalization import fold, sentence_spans
+from misslink.text.normalization import content_stems, fold, sentence_spans
 from misslink.types import LostAt, Need, Passage, RetrievalMiss
 
 _STATED = {"supported": "states", "contradicted": "contradicts", "unsupported": "omits"}

@@ -43,11 +43,10 @@ from misslink.linking.needs import (
     states_claim,
 )
 from misslink.linking.search_trail import AND, SearchTrail, is_another_text
-from misslink.matching import content_stems
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import fold, sentence_spans
+from misslink.text.normalization import content_stems, fold, sentence_spans
 from misslink.types import (
     Case,
     Claim,

@@ -11,9 +11,8 @@ from typing import Any
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.missed_passages import subject_names
 from misslink.linking.needs import Candidate
-from misslink.matching import content_stems
 from misslink.text.near_duplicates import passage_stems
-from misslink.text.normalization import STOPWORDS, fold, stems
+from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
 
 _PROMPT: LostAt = "prompt"

@@ -5,36 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import filterfalse
 
 from misslink.matching.marks import strip_marks
 from misslink.text.normalization import (
+    OF_SOURCES,
     KeywordPattern,
     Spans,
     content_words,
     fold,
     sentence_spans,
-    stems,
 )
 
-# Words an answer says of its sources and of itself, no content of its own.
-_OF_SOURCES = (
-    "passage passages context text document documents information answer question provided provide provides given based"
-    " according mention mentioned mentions state stated states include includes including refer refers specific"
-    " specifically following several various additionally therefore however overall note"
-)
-SOURCE_STEMS = frozenset(stems(_OF_SOURCES))
 _SELF_REFERENCE_WORDS = frozenset(
-    content_words(f"{_OF_SOURCES} necessary sufficient enough sure happy help able")
+    content_words(f"{OF_SOURCES} necessary sufficient enough sure happy help able")
 )
-_SOURCE = KeywordPattern(
-    r"\(?\b(?:(?:based on|according to|from|as (?:per|stated in|mentioned in)|given)\s+)?"
-    r"(?:the\s+)?(?:given\s+|provided\s+|above\s+)?"
-    r"(?:passages?|contexts?|documents?|sources?|information provided)\b"
-    r"(?:\s\d+(?:(?:,\s?|\sand\s|,\sand\s)(?:passages?\s)?\d+)*)?\)?",
-    keywords="passage context document source information",
-)
-_MARKER = re.compile(r"^\s*(?:[-*\u2022+]|\(?(?:\d{1,3}|[a-z])[.)])\s+")
-
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _LONE_MARKER = re.compile(r"^\(?\d{1,2}[.)]$")
 _CLAUSE = re.compile(r"[,;]?\s+(?:but|however|although|though|whereas)\s|[;:]\s|(?<=\w),\s(?=it\s)")
@@ -192,16 +177,10 @@ _POLITE = re.compile(  # from the beginning
     r"|(?:yes|yeah|no|correct|true|false)\W*$"
 )
 _OFFER = KeywordPattern(
-    r"\blet me know\b|\bfeel free to (?:ask|contact|reach|provide|share)\b"
-    r"|\bi(?:'d| would) need (?:more|further|additional)\b",
-    keywords="let_me feel_free need",
+    r"^i hope\b|\b(?:let me know|feel free|i(?:'d| would) need (?:more|further|additional)|ich hoffe"
+    r"|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen|melden sie sich|lassen sie (?:es )?mich wissen)\b",
+    keywords="let_me feel_free need hope hoffe geschehen dank fragen melden wissen",
 )
-
-
-@lru_cache(maxsize=16_384)
-def content_stems(text: str) -> frozenset[str]:
-    """Return the stems of the words of `text` that say something of the world, not of its sources."""
-    return frozenset(stems(text)) - SOURCE_STEMS
 
 
 def declines(answer: str) -> bool:
@@ -215,11 +194,6 @@ def declines(answer: str) -> bool:
 def states_absence(answer: str) -> bool:
     """Whether some sentence of `answer` says that the answer is not known or not given."""
     return any(is_absence for _, _, is_absence in _read_sentences(answer))
-
-
-def strip_source_mentions(folded: str) -> str:
-    """A folded sentence without its list marker and its "according to passage 2"."""
-    return _SOURCE.sub(" ", _MARKER.sub("", folded))
 
 
 @lru_cache(maxsize=512)
@@ -258,8 +232,9 @@ def _is_claim(sentence: str, *, is_absence: bool, absent: bool) -> bool:
         folded
     ):
         return False
-    words = set(content_words(strip_source_mentions(folded)))
-    if _POLITE.match(folded) or _OFFER.search(folded) or words <= _SELF_REFERENCE_WORDS:
+    words = content_words(folded)  # "passage 1" is a self-reference, "7" an answer
+    named = set(filterfalse(str.isdigit, words)) or set(words)
+    if _POLITE.match(folded) or _OFFER.search(folded) or named <= _SELF_REFERENCE_WORDS:
         return False
     if not is_absence and not (absent and _is_guess(folded)):
         return True

@@ -8,24 +8,18 @@ from functools import lru_cache
 from math import ceil
 from typing import Literal, NamedTuple
 
-from misslink.matching.abstention import content_stems
-from misslink.text.normalization import KeywordPattern, fold, overlapping, sentence_spans, stems
+from misslink.text.languages import DASH
+from misslink.text.normalization import (
+    KeywordPattern,
+    content_stems,
+    fold,
+    overlapping,
+    sentence_spans,
+    stems,
+)
 
 NotAsserted = Literal["denied", "hearsay", "example", "question"]
 
-_YES, _NO = (
-    re.compile(
-        rf"\W*(?:(?:{english})\b(?!\s+(?:and|or)\b)|(?:{fold(others)})(?=\W*$|\s*[,.;:!\u3001\u3002]|\s-))"
-    )
-    for english, others in (
-        ("yes|yeah|yep|true|correct",
-         "ja|oui|si|sim|да|tak|ano|evet|kyllä|igen|\u03bd\u03b1\u03b9|はい|是的?|对|네|예|ใช่|نعم|हाँ|כן"),
-        # "No" before a noun, as in "No changes are made", is no answer to the question.
-        (r"nope|false|incorrect|no\b(?=\s+(?:it|they|there|you|he|she|we|i|this|that)\b)",
-         "no|nein|non|nao|нет|nie|ne|hay\u0131r|ei|nem|όχι|いいえ|不是?|没有|아니요|아니오|ไม่|لا|नहीं|לא|nej|nei|nee"),
-    )
-)  # fmt: skip
-_FIRST_WORD = re.compile(r"\W*\w+\b[\s,.;:!*\u2013\u2014\u3001\u3002-]*")
 # All patterns read folded text: lower case, no accents, plain quote marks.
 _FALSE = (
     r"(?:false|untrue|incorrect|wrong|not true|not correct|not right|not the case|not so|a myth"
@@ -113,17 +107,6 @@ _CLAUSE_START = re.compile(
 )
 
 
-def leading_polarity(text: str) -> bool | None:
-    """True where `text` begins with a yes, False with a no; None where with neither."""
-    folded = fold(_DASH.sub(" - ", text) if "\u2014" in text else text)
-    return True if _YES.match(folded) else False if _NO.match(folded) else None
-
-
-def strip_polarity(text: str) -> str:
-    """`text` without the yes or no that it begins with."""
-    return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
-
-
 @lru_cache(maxsize=8_192)
 def not_asserted(sentence: str) -> NotAsserted | None:
     """Return why a sentence asserts nothing that may be quoted for it; None: it asserts.
@@ -187,7 +170,6 @@ def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
 _SCOPE = re.compile(
     r"\b(?:except(?:\s+for)?|with\s+the\s+exception\s+of|excluding|apart\s+from|save\s+for|mit\s+ausnahme\s+(?:von|der|des)|rather\s+than|instead\s+of|apart\s+from|other\s+than|statt|au(?:ss|\u00df)er|anstelle)\b"
 )
-_DASH = re.compile("\\s*\u2014\\s*")
 # Whatever denies, in any language.
 DENYING = re.compile(
     r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|neither|nor|hardly|barely|nobody|none|nothing|nowhere|nicht|nichts|kein\w*|keineswegs|nie|niemals|niemand|kaum|ohne|weder|nao|niet|geen"
@@ -250,7 +232,7 @@ class _Clause(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
-    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(_DASH.sub(" - ", sentence))))
+    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(DASH.sub(" - ", sentence))))
     pieces, clauses = _SCOPE.split(text), []
     for clause in _CLAUSE_START.split(pieces[0]):
         denials = list(DENYING.finditer(clause))

@@ -1,4 +1,4 @@
-"""Match claims with passages by words, word order, numbers and names."""
+"""Match claims with passages by words, numbers and names."""
 
 from __future__ import annotations
 
@@ -9,32 +9,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import chain
 from typing import Literal
 
-from misslink.matching.abstention import SOURCE_STEMS
-from misslink.matching.assertion import strip_polarity
 from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch
 from misslink.matching.marks import strip_marks
-from misslink.matching.passages import PassageSentence
-from misslink.matching.quotes import QuoteCheck, QuotedPassages
+from misslink.matching.quotes import PassageSentence, QuoteCheck, QuotedPassages
 from misslink.matching.same_place import tokens
 from misslink.matching.support import load_fit
-from misslink.text.normalization import fold, stems
+from misslink.text.languages import strip_polarity
+from misslink.text.normalization import SOURCE_STEMS, fold, stems
 from misslink.types import Support
 
-FEATURES = ("novel", "uncovered", "reordered", "number", "names")
-NEAR_WORDS = (
-    3  # content words: two words of a claim this near each other in a passage count as in order
-)
+FEATURES = ("novel", "uncovered", "number", "names")
 SMOOTHING = 4  # content words added to a claim's, so that one new word of two is not "half of it"
 _FRAGMENT = 2  # content words: an answer this short ("At seven.") is read with its question,
 _ASKED_SHARE = 0.5  # of whose words the passage must have so many beside it
 _NEARLY = 0.9  # of the weight of the best sentence: what may stand in for it
-_STEPS = tuple(step for step in range(-NEAR_WORDS, NEAR_WORDS + 1) if step)
-GAP = NEAR_WORDS + 1  # places between sentences
-_SENTENCE_GAP = ("",) * GAP
 
 _NAME = re.compile(r"(?<![.!?:\"'(*\n\u2022-])(?<!\d[.)])\s([A-Z][\w'\u2019-]+)")
 # Words that only code spells: a_b, __x__, a.b, aB, a(); and words with digits in them. In ASCII: a
@@ -54,9 +46,8 @@ class ClaimMatch:
     ----------
     features : tuple of float
         The values of `FEATURES`, none negative; each grows with doubt: the share of content words that
-        neither passages nor question have; the weighted share that no single passage has; the share of
-        neighbouring words that are not near each other in any passage; whether a number above 10 or
-        with decimals has no basis; and how many names are new.
+        neither passages nor question have; the weighted share that no single passage has; whether a
+        number above 10 or with decimals has no basis; and how many names are new.
     best : PassageSentence or None
         The sentence that shares most with the claim, and asserts it.
     refusal : str or None
@@ -110,13 +101,6 @@ class Passages(QuotedPassages):
 
     def __init__(self, texts: Sequence[str], question: str = "") -> None:
         super().__init__(texts, question)
-        self._stems: set[str] = set()
-        # Roots in their order, each with its sentence and its places; no root before, between and
-        # behind the sentences, so that words of two are never near and no step leaves the row.
-        self._row: list[str] = [""] * GAP
-        self._of: list[int] = [0] * GAP
-        self._places: defaultdict[str, list[int]] = defaultdict(list)
-        self._holding: dict[str, tuple[int, ...]] = {}
         self._asked = stems(question)
         self._asked_roots = frozenset(map(word_root, self._asked))
 
@@ -126,14 +110,18 @@ class Passages(QuotedPassages):
         """Return passages that are read once for the judge, its claims and their checks."""
         return cls(texts, question)
 
-    def _index(self) -> None:
+    @cached_property
+    def _stems(self) -> frozenset[str]:
+        return frozenset(chain.from_iterable(sentence.stems for sentence in self.sentences))
+
+    @cached_property
+    def _holders(self) -> Mapping[str, list[int]]:
+        """The sentences that hold a root."""
+        holders = defaultdict[str, list[int]](list)
         for number, sentence in enumerate(self.sentences):
-            self._stems.update(sentence.stems)
-            roots = list(map(word_root, sentence.stems))
-            for place, root in enumerate(roots, start=len(self._row)):
-                self._places[root].append(place)
-            self._row += (*roots, *_SENTENCE_GAP)
-            self._of += [number] * (len(roots) + GAP)
+            for root in dict.fromkeys(map(word_root, sentence.stems)):
+                holders[root].append(number)
+        return dict(holders)
 
     @cached_property
     def _spellings(self) -> frozenset[str]:
@@ -141,8 +129,6 @@ class Passages(QuotedPassages):
 
     def match(self, claim: str, *, alone: bool = False) -> ClaimMatch:
         """Compare `claim`, which may be `alone` in its answer, with the passages; see `ClaimMatch`."""
-        if self.sentences and not self._stems:
-            self._index()
         plain = strip_polarity(strip_marks(claim).text)
         row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
         roots = list(map(word_root, row))
@@ -156,10 +142,9 @@ class Passages(QuotedPassages):
             if stem not in self._stems and stem not in SOURCE_STEMS
         ]
         features = (
-            sum(r not in self._places and r not in self._asked_roots for r in roots)
+            sum(r not in self._holders and r not in self._asked_roots for r in roots)
             / (len(row) + SMOOTHING),
             self._uncovered(weights),
-            self._reordered(roots),
             float(check.refusal == "number"),
             float(len(set(names))),
         )
@@ -217,7 +202,7 @@ class Passages(QuotedPassages):
         """The sentences that share words with a claim, most first; of equals the first."""
         shared: defaultdict[int, float] = defaultdict(float)
         for root, weight in weights.items():
-            for index in self._holders(root):
+            for index in self._holders.get(root, ()):
                 shared[index] += weight
         for index in sorted(shared, key=lambda index: (-shared[index], index)):
             yield shared[index], self.sentences[index]
@@ -230,34 +215,15 @@ class Passages(QuotedPassages):
 
     def _weight(self, root: str) -> float:
         """Rarer among the passages' sentences weighs more; a word they lack weighs most."""
-        return math.log(1 + (len(self.sentences) + 1) / (len(self._holders(root)) + 0.5))
-
-    def _holders(self, root: str) -> tuple[int, ...]:
-        """The sentences that hold a root."""
-        if root not in self._holding:
-            places = self._places.get(root, ())
-            self._holding[root] = tuple(dict.fromkeys(self._of[place] for place in places))
-        return self._holding[root]
+        return math.log(1 + (len(self.sentences) + 1) / (len(self._holders.get(root, ())) + 0.5))
 
     def _uncovered(self, weights: Mapping[str, float]) -> float:
         covered: dict[int, float] = {}
         for root, weight in weights.items():
-            for index in {self.sentences[holder].passage for holder in self._holders(root)}:
+            for index in {self.sentences[holder].passage for holder in self._holders.get(root, ())}:
                 covered[index] = covered.get(index, 0.0) + weight
         total = sum(weights.values())
         return max(0.0, 1 - max(covered.values(), default=0.0) / total) if total else 1.0
-
-    def _reordered(self, roots: Sequence[str]) -> float:
-        pairs = list(pairwise(roots))
-        return sum(not self._near(*pair) for pair in pairs) / len(pairs) if pairs else 0.0
-
-    def _near(self, first: str, other: str) -> bool:
-        places, other_places = self._places.get(first, ()), self._places.get(other, ())
-        if first == other:
-            return bool(places)
-        if len(places) > len(other_places):
-            places, other = other_places, first
-        return any(self._row[place + step] == other for place in places for step in _STEPS)
 
 
 def _spellings(text: str) -> set[str]:

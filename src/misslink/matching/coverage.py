@@ -9,18 +9,17 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from misslink.matching.abstention import claim_spans, content_stems
-from misslink.matching.assertion import is_negated, loses_denial, strip_polarity
+from misslink.matching.abstention import claim_spans
+from misslink.matching.assertion import is_negated, loses_denial
+from misslink.matching.derived_numbers import unsaid_numbers
 from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch, fuzzy_match
-from misslink.matching.languages import is_other_language
 from misslink.matching.marks import strip_marks
-from misslink.matching.quantities import in_units_of, readable
+from misslink.text.languages import is_other_language, strip_polarity
 from misslink.text.normalization import (
-    KeywordPattern,
     Spans,
+    content_stems,
     content_words,
-    extract_numbers,
     fold,
     has_content,
     overlapping,
@@ -33,7 +32,6 @@ _REPEAT_MARGIN = 64  # characters behind a repeated span, which tell whether it 
 _MAX_CLAIMS = 2_000  # more are no examination of an answer
 _LISTED, _EXCERPT = 3, 80  # sentences that a reason lists, and characters of each
 
-_ONE = re.compile(r"(?<![\w-])one(?![\w-])")  # a pronoun more often than a number
 _HEDGE = re.compile(
     r"\b(?:may|might|could|possibly|perhaps|maybe|probably|likely|seems?|appears?|reportedly|allegedly"
     r"|moglicherweise|vielleicht|wahrscheinlich|vermutlich|eventuell|angeblich|scheint|durfte|konnte)\b"
@@ -50,11 +48,6 @@ _ABOUT_TEXTS = re.compile(  # from the beginning
     r"|beschreib|behandel|geht|gehen|biet|liefer|ist|sind|gibt|geben|nenn|erklar)"
     r"|(?:here|below|above|hier|unten|oben) (?:is|are|you|ist|sind|finden|folgt)\b"
     r"|(?:as (?:mentioned|described|stated|noted) (?:above|below|earlier)|wie (?:oben|unten) \w+)\b[^,]*$"
-)
-_COURTESY = KeywordPattern(
-    r"\b(?:let me know|feel free|i hope|ich hoffe|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen"
-    r"|melden sie sich|lassen sie (?:es )?mich wissen)\b",
-    keywords="let_me feel_free hope hoffe geschehen dank fragen melden wissen",
 )
 
 
@@ -129,13 +122,7 @@ def cover_answer(
         repeated, searched_to[key] = since > 0, place.end if place else None
         is_copy = place is not None and (key[0] == key[1] or _expands(claim, span, text, question))
         if not (is_copy or in_other_language() or _rewords(claim, text, question)):
-            converted = _in_units_of(text, claim)
-            if converted == claim or not (
-                (place is not None and _expands(converted, span, text, question))
-                or _rewords(converted, text, question)
-            ):
-                continue
-            claim = converted  # noqa: PLW2901 - it counts as the answer words it
+            continue
         if place is not None:
             if not _is_statement(text, place):
                 continue
@@ -167,13 +154,6 @@ def cover_answer(
     )
 
 
-def _in_units_of(text: str, claim: str) -> str:
-    """A claim with its quantities written as in a text: "90 minutes" is what it calls 1.5 hours."""
-    plain = readable(claim)
-    converted = in_units_of(readable(text), plain)
-    return claim if converted == plain else converted
-
-
 def content_spans(answer: str) -> Spans:
     """Return the offsets of the sentences of `answer` that need a claim.
 
@@ -183,7 +163,7 @@ def content_spans(answer: str) -> Spans:
     return tuple(
         (start, end)
         for start, end in claim_spans(answer)
-        if not (_ABOUT_TEXTS.match(folded := fold(answer[start:end])) or _COURTESY.search(folded))
+        if not _ABOUT_TEXTS.match(folded := fold(answer[start:end]))
         and (any(map(str.isdigit, folded)) or len(content_words(folded)) >= _SENTENCE_WORDS)
     )
 
@@ -201,7 +181,7 @@ def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
     if len(stated) < len(roots) / 2:
         return False
     said = " ".join(claim for _, claim in claims)
-    if not _plain_numbers(sentence) <= _plain_numbers(said):
+    if unsaid_numbers(sentence, [said]):
         return False
     names = {fold(name) for name in _NAME.findall(sentence)}
     if names and sum(name in fold(said) for name in names) < len(names) / 2:
@@ -212,16 +192,6 @@ def _is_covered(sentence: str, claims: Sequence[tuple[str, str]]) -> bool:
 def _repeats(sentence: str, other: str) -> bool:
     """Whether a sentence says nothing that another one does not."""
     return _roots(sentence) <= _roots(other) and is_negated(sentence) == is_negated(other)
-
-
-def _plain_numbers(text: str) -> set[str]:
-    """The numbers of a text as digits."""
-    digits = (re.sub(r"\D", "", number) for number in _numbers(text))
-    return {number.lstrip("0") for number in digits} - {""}
-
-
-def _numbers(text: str) -> set[str]:
-    return extract_numbers(_ONE.sub(" ", fold(text)))
 
 
 def _is_statement(answer: str, place: FuzzyMatch) -> bool:
@@ -237,10 +207,12 @@ def _is_statement(answer: str, place: FuzzyMatch) -> bool:
 
 def _expands(claim: str, span: str, answer: str, question: str) -> bool:
     """Whether a claim says what its span says, with a name for a pronoun or for another word."""
-    numbers = _numbers(claim) - _numbers(f"{answer} {question}")
-    same = is_negated(claim) == is_negated(span)
     own = _roots(span)
-    return same and not numbers and 2 * len(own & _roots(claim)) >= len(own)
+    return (
+        is_negated(claim) == is_negated(span)
+        and 2 * len(own & _roots(claim)) >= len(own)
+        and not unsaid_numbers(claim, (answer, question))
+    )
 
 
 def _rewords(claim: str, answer: str, question: str) -> bool:
@@ -256,7 +228,7 @@ def _rewords(claim: str, answer: str, question: str) -> bool:
     pairs = zip(spans, _sentence_roots(answer, spans), strict=True)
     near = [answer[start:end] for (start, end), own in pairs if _shares_most(roots, own)]
     near = near or [answer]
-    if _numbers(claim).difference(*map(_numbers, (*near, question))):
+    if unsaid_numbers(claim, (*near, question)):
         return False
     return not is_negated(claim) or is_negated(answer)
 

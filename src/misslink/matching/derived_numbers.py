@@ -38,6 +38,7 @@ _NAMING = re.compile(
 _NAMED = re.compile(rf"(?:\w[-/]|#|\b(?:{'|'.join(NUMBERED)}) )$")
 _SCALES = {**SCALES, "hundred": 1e2, "k": 1e3, "m": 1e6}
 _SCALE = re.compile(r"[ \u00a0-]?([a-z]+)")
+_ONE = re.compile(r"(?<![\w-])[Oo]ne(?![\w-])")  # a pronoun more often than a number
 
 
 @lru_cache(maxsize=4_096)
@@ -82,6 +83,16 @@ def new_numbers(claim: str, known: Collection[float]) -> list[str]:
     """Return the numbers of `claim`, above 10 or with decimals, that are not in `known`."""
     return [
         token for token, values in doubtful_numbers(claim) if not any(v in known for v in values)
+    ]
+
+
+def unsaid_numbers(claim: str, texts: Sequence[str]) -> list[str]:
+    """Return the numbers of `claim`, small ones too, that texts do not have, in no other unit either."""
+    known = values_of(texts)
+    return [
+        token
+        for token, values, _ in numbers(_ONE.sub(" ", claim))
+        if known.isdisjoint(values) and not converts(token, claim, texts)
     ]
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from misslink.matching.abstention import content_stems
 from misslink.matching.assertion import AFFIRMED, DENYING, NotAsserted, not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
     Spans,
+    content_stems,
     fold,
     locate,
-    overlapping_numbers,
     sentence_spans,
     stems,
 )
@@ -20,7 +19,6 @@ from misslink.text.normalization import (
 _REACH = 120  # characters of a frame on each side of a statement
 _QUOTED_WORDS = 2  # words in small letters behind the first that make a quotation a sentence
 _OPENINGS = 2  # sentences at the beginning that say what a text is
-_OTHER_WORD = 0.5  # what a word of another statement takes from the score of a place
 ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 
 # All patterns read folded text: lower case, no accents, plain quote marks.
@@ -142,12 +140,6 @@ _ITEM = re.compile(r"(?:[-*+\u2022]|\(?\d{1,3}[.)])\s")
 _QUOTE_END = re.compile(r"[.,!?]*[\"']")
 
 
-def kinds_around(text: str, start: int, end: int) -> list[NotAsserted | None]:
-    """Return for every sentence that shares a character with a place why it asserts nothing; None: it asserts."""
-    numbers = overlapping_numbers(sentence_spans(text), start, end)
-    return [sentence_kind(text, number) for number in numbers]
-
-
 @lru_cache(maxsize=8_192)
 def sentence_kind(text: str, number: int) -> NotAsserted | None:
     """Return why a sentence of a text, by its number from 0, asserts nothing; None: it asserts.
@@ -194,17 +186,12 @@ def _statement_place(sentence: str, claim: str) -> tuple[int, int] | None:
     if place := locate(claim.strip(" .!"), sentence):
         return place
     roots = set(map(word_root, content_stems(claim)))
-    best, score, since = 0.0, 0.0, 0
-    found, shared, held = set[str](), set[str](), set[str]()
-    for start, end, root in _rooted_words(sentence):
-        if score <= 0:
-            score, since, held = 0.0, start, set()
-        score += 1 if root in roots else -_OTHER_WORD
-        held.add(root)
-        shared.update(roots.intersection((root,)))
-        if score > best:
-            best, place, found = score, (since, end), roots & held
-    return place if found == shared and len(found) >= len(roots) / 2 else None
+    words = _rooted_words(sentence)
+    held = [number for number, (_, _, root) in enumerate(words) if root in roots]
+    if not held or len({words[number][2] for number in held}) < len(roots) / 2:
+        return None
+    others = 1 + held[-1] - held[0] - len(held)
+    return (words[held[0]][0], words[held[-1]][1]) if others < 2 * len(held) else None
 
 
 @lru_cache(maxsize=8_192)

@@ -536,20 +536,3 @@ def number_values(number: str) -> list[float]:
 
 def _round(value: float) -> float:
     return float(f"{value:.12g}")
-
-
-def in_units_of(text: str, claim: str) -> str:
-    """Return a readable claim with its quantities written as in a text that has them.
-
-    >>> in_units_of("the tour takes 90 minutes", "it takes 1.5 hours")
-    'it takes 90 minutes'
-    """
-    theirs = find_quantities(text)
-    pieces: list[str] = []
-    end = 0
-    for own in find_quantities(claim):
-        same = [each for each in theirs if not each.amounts.isdisjoint(own.amounts)]
-        if same and all(each.digits != own.digits for each in same):
-            pieces += (claim[end : own.start], text[same[0].start : same[0].end])
-            end = own.end
-    return "".join((*pieces, claim[end:]))

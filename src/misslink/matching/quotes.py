@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
-from misslink.matching.abstention import content_stems
 from misslink.matching.assertion import (
     clause_conflict,
     enclosing_sentences,
@@ -18,25 +18,30 @@ from misslink.matching.assertion import (
 from misslink.matching.derived_numbers import (
     doubtful_numbers,
     has_basis,
+    new_numbers,
+    quantities_of,
     underived_number,
     unsaid_quantity,
+    values_of,
 )
-from misslink.matching.frames import frame_kind
+from misslink.matching.frames import frame_kind, sentence_kind
 from misslink.matching.fuzzy_matching import (
     WORD,
     FuzzyMatch,
     fuzzy_match,
     invariant_tokens,
 )
-from misslink.matching.languages import FEW_WORDS, is_known_language, short_words
 from misslink.matching.marks import strip_marks
-from misslink.matching.passages import PassageTexts
+from misslink.matching.quantities import Quantity
 from misslink.matching.same_place import difference
+from misslink.text.languages import FEW_WORDS, is_known_language, short_words
 from misslink.text.normalization import (
     UNSPACED,
+    content_stems,
     fold,
     has_content,
     overlapping,
+    overlapping_numbers,
     sentence_spans,
     stems,
 )
@@ -96,8 +101,67 @@ class QuoteCheck(NamedTuple):
     weak: bool = False
 
 
-class QuotedPassages(PassageTexts):
-    """The texts that a judge was shown, to look its quotes up."""
+@dataclass(frozen=True, slots=True)
+class PassageSentence:
+    """A sentence of a passage: its place (passage from 0, offsets), its text without marks, its stems."""
+
+    passage: int
+    start: int
+    end: int
+    text: str
+    stems: tuple[str, ...]
+
+
+class QuotedPassages:
+    """Passages, each read once for whatever is compared with it: quotes, numbers, sentences.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        May be empty.
+    question : str
+        No evidence; but its numbers are known to everybody.
+    """
+
+    def __init__(self, texts: Sequence[str], question: str = "") -> None:
+        self.texts, self.question = texts, question
+
+    @cached_property
+    def sentences(self) -> list[PassageSentence]:
+        """Every sentence."""
+        return [
+            PassageSentence(index, *plain.original(start, end), piece, stems(piece))
+            for index, plain in enumerate(map(strip_marks, self.texts))
+            for start, end in sentence_spans(plain.text)
+            for piece in (plain.text[start:end],)
+        ]
+
+    @cached_property
+    def numbers(self) -> frozenset[float]:
+        """The values of all numbers that were shown or asked."""
+        return values_of((*self.texts, self.question))
+
+    def new_numbers(self, claim: str) -> list[str]:
+        """Return the numbers of a claim, above 10 or with decimals, that were neither shown nor asked."""
+        return new_numbers(claim, self.numbers)
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """All quantities that were shown or asked."""
+        return quantities_of((*self.texts, self.question))
+
+    @cached_property
+    def is_known(self) -> bool:
+        """Whether the passages are in English or German."""
+        return is_known_language(" ".join(self.texts))
+
+    def asserts(self, passage: int, start: int, end: int) -> bool:
+        """Whether any of the sentences at a place asserts something."""
+        text = self.texts[passage]
+        kinds = [
+            sentence_kind(text, n) for n in overlapping_numbers(sentence_spans(text), start, end)
+        ]
+        return not kinds or None in kinds
 
     def check(self, claim: str, quotes: Sequence[str], *, supports: bool = True) -> QuoteCheck:
         """Look the quotes of a claim up, and tell whether they may decide it.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from misslink.matching.assertion import leading_polarity, strip_polarity
 from misslink.matching.claim_matching import Passages
 from misslink.matching.quantities import Quantity, other_amount
 from misslink.matching.readings import Part, Reader, Reading, has_negation, sentences
+from misslink.text.languages import leading_polarity, strip_polarity
 from misslink.text.normalization import UNSPACED_RUN
 from misslink.types import Support
 

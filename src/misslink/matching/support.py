@@ -39,6 +39,18 @@ class LogisticFit:
         content = json.dumps([self.intercept, dict(self.weights), self.cut, self.cap])
         return hashlib.sha256(content.encode()).hexdigest()[:12]
 
+    @property
+    def note(self) -> str:
+        """What readers of the judge's verdicts must know, in one line."""
+        figures = fit_figures()
+        if figures is None:
+            return "heuristic; its agreement with people is not measured for these rules"
+        low = int(10 * figures["precision"])
+        return (
+            f"heuristic; of 10 answers it flags, {low} to {low + 1} are unfaithful; it finds"
+            f" {figures['recall']:.0%} ({figures['answers']} RAGTruth QA answers not used for fitting)"
+        )
+
     def probability(self, features: Sequence[float], *, refused: bool) -> float:
         """Return P(supported), in [0, 1], rounded to 6 digits.
 
@@ -75,18 +87,6 @@ def fit_figures() -> dict[str, Any] | None:
     figures: dict[str, Any] = json.loads((_FILES / "figures.json").read_text(encoding="utf-8"))
     same = figures["rules"] == rules_version() and figures["fit"] == load_fit().version
     return figures if same else None
-
-
-def fit_note() -> str:
-    """Return what readers of the judge's verdicts must know, in one line."""
-    figures = fit_figures()
-    if figures is None:
-        return "heuristic; its agreement with people is not measured for these rules"
-    low = int(10 * figures["precision"])
-    return (
-        f"heuristic; of 10 answers it flags, {low} to {low + 1} are unfaithful; it finds"
-        f" {figures['recall']:.0%} ({figures['answers']} RAGTruth QA answers not used for fitting)"
-    )
 
 
 @cache

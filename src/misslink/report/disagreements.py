@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from misslink.calibration_document import CalibrationDocument
 from misslink.documents import manifest_of
-from misslink.matching import new_numbers, values_of
+from misslink.matching import Passages
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.text.normalization import content_words, fold
@@ -80,10 +80,10 @@ def _shared_by(verdict: Verdict | None, trace: Trace | None, run: Run, *, strict
     if verdict is None or trace is None or not verdict.claims:
         return "other"
     texts = [passage.text for passage in trace.context(manifest_of(run).k or len(trace.retrieved))]
-    stated, words = values_of(texts), {word for text in texts for word in content_words(text)}
+    shown, words = Passages(texts), {word for text in texts for word in content_words(text)}
     claims = [*_claims_in_question(verdict, strict=strict)]
     rules: tuple[tuple[str, Callable[[str], bool]], ...] = (
-        ("derived", lambda text: bool(new_numbers(text, stated))),
+        ("derived", lambda text: bool(shown.new_numbers(text))),
         ("hedged", lambda text: _HEDGE.search(fold(text)) is not None),
         ("known", lambda text: _is_from_elsewhere(text, words)),
     )

@@ -95,14 +95,11 @@ def is_near_duplicate(one: str, other: str) -> bool:
     """
     if not (one.strip() and other.strip()):
         return False
-    return _may_be_similar(_sketch(one), _sketch(other)) and _are_near_duplicates(one, other)
-
-
-def _are_near_duplicates(one: str, other: str) -> bool:
-    """Whether two texts whose sketches do not tell them apart are near-duplicates."""
-    if not _jaccard_at_least(_word_set(one), _word_set(other), _MIN_WORD_JACCARD):
-        return False
-    return _jaccard_at_least(_shingles(one), _shingles(other), _MIN_SHINGLE_JACCARD)
+    return (
+        _may_be_similar(_sketch(one), _sketch(other))
+        and _jaccard_at_least(_word_set(one), _word_set(other), _MIN_WORD_JACCARD)
+        and _jaccard_at_least(_shingles(one), _shingles(other), _MIN_SHINGLE_JACCARD)
+    )
 
 
 def _jaccard_at_least(here: frozenset[Any], there: frozenset[Any], least: float) -> bool:
@@ -118,22 +115,10 @@ def first_duplicates(texts: Sequence[str]) -> list[int | None]:
 
     Every pair is compared, so this is for what one case retrieved; None where there is no such.
     """
-    # As nearly_same, but each text is looked up once and not once for every other one.
-    earlier: list[tuple[int, tuple[int, int, int]]] = []
-    firsts: list[int | None] = []
-    for at, text in enumerate(texts):
-        if not text.strip():
-            firsts.append(None)
-            continue
-        sketch = _sketch(text)
-        same = (
-            before
-            for before, earlier_sketch in earlier
-            if _may_be_similar(earlier_sketch, sketch) and _are_near_duplicates(texts[before], text)
-        )
-        firsts.append(next(same, None))
-        earlier.append((at, sketch))
-    return firsts
+    return [
+        next((before for before in range(at) if is_near_duplicate(texts[before], text)), None)
+        for at, text in enumerate(texts)
+    ]
 
 
 def flag_duplicates(texts: Sequence[str]) -> list[bool]:

@@ -47,7 +47,6 @@ _NUMBER_PHRASE = re.compile(
 # but only if nothing stands before them, so the letter before is looked at last.
 _WORDS = (*_VALUES, *_ORDINALS, "hundred", "thousand")
 _NUMBER_START = re.compile(rf"(?:{'|'.join(sorted({word[:3] for word in _WORDS}))})(?<!\w...)")
-_NUMBER = re.compile(r"\d+(?:\.\d+|,\d{3}(?!\d))*")
 # "1,5" is 1.5; "1,500" is not, and "[1,5]" names two passages.
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,\[])(\d+),(\d{1,2}|\d{4,})(?![\d,)\]])")
 _AND_A_HALF = re.compile(r"(?<![\d.,])(\d+) and a half\b")
@@ -71,11 +70,6 @@ def number_words_to_digits(folded: str) -> str:
             end = phrase.end()
     digits = "".join((*pieces, folded[end:])) if end else folded
     return _AND_A_HALF.sub(r"\1.5", digits) if " and a half" in digits else digits
-
-
-def extract_numbers(folded: str) -> set[str]:
-    """The numbers of a folded text, in digits or in words, without their thousands commas."""
-    return {number.replace(",", "") for number in _NUMBER.findall(number_words_to_digits(folded))}
 
 
 def _words_to_digits(phrase: re.Match[str]) -> str:
@@ -420,3 +414,18 @@ def strip_ending(word: str) -> str:
     if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "ls":
         word = word[:-1]
     return word[:-1] if len(word) > _SHORTEST_STEM and word[-1] in "ey" else word
+
+
+# Words an answer says of its sources and of itself, no content of its own.
+OF_SOURCES = (
+    "passage passages context text document documents information answer question provided provide provides given based"
+    " according mention mentioned mentions state stated states include includes including refer refers specific"
+    " specifically following several various additionally therefore however overall note"
+)
+SOURCE_STEMS = frozenset(stems(OF_SOURCES))
+
+
+@lru_cache(maxsize=16_384)
+def content_stems(text: str) -> frozenset[str]:
+    """Return the stems of the words of `text` that say something of the world, not of its sources."""
+    return frozenset(stems(text)) - SOURCE_STEMS

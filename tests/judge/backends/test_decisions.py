@@ -46,7 +46,7 @@ from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.middleware.long_context import examine_part
 from misslink.judge.prompts import BUILT_IN
-from misslink.judge.protocol import Ask, RetryableError, SkippedAskError, judge_info
+from misslink.judge.protocol import Ask, RetryableError, SkippedAskError, examine, judge_info
 from misslink.judge.session import create_judge, open_judge
 from misslink.linking.claim_support import ClaimNeeds
 from misslink.metrics.citation_correctness import Citations
@@ -663,7 +663,11 @@ def test_three_judges_make_a_cascade(judge_server, tmp_path):
     spec = f"cascade:heuristic,systemone:{judge_server.url}/systemone#m,openai:test-judge"
     config = JudgeConfig(base_url=judge_server.url, cascade_check=0.0)
     judge = open_judge(spec, cache=tmp_path / "c.sqlite", concurrency=2, terms=config)
-    one, two = asking(judge, small_ask(1), small_ask(2))
+    passages = [small_ask(n).inputs["passages"] for n in (1, 2)]
+    unsure = [
+        examine("What?", texts, "The sky is blue. Sheep mow the grass.") for texts in passages
+    ]
+    one, two = asking(judge, *unsure)
     assert [one.judge.partition(":")[0], two.judge] == ["systemone", "openai:test-judge"]
     summary = judge.cascade().document()
     assert sum(summary["seen_by"].values()) == 2

@@ -20,7 +20,6 @@ from misslink.matching.claim_matching import Passages
 from misslink.matching.marks import strip_marks
 from misslink.matching.support import (
     fit_figures,
-    fit_note,
     load_fit,
     rules_version,
 )
@@ -421,7 +420,7 @@ def test_the_judge_is_registered_and_names_its_coefficients():
         "coefficients": load_fit().version,
         "rules": rules_version(),
     }
-    assert judge.info.note == fit_note()
+    assert judge.info.note == load_fit().note
 
 
 def test_an_unknown_argument_names_the_known_ones():
@@ -432,10 +431,10 @@ def test_an_unknown_argument_names_the_known_ones():
 def test_its_note_says_how_good_it_is_only_where_these_rules_were_measured(monkeypatch):
     measured = {"answers": 296, "precision": 0.45, "recall": 0.57}
     monkeypatch.setattr(support, "fit_figures", lambda: measured)
-    assert "4 to 5 are unfaithful; it finds 57%" in fit_note()
-    assert "296 RAGTruth QA answers not used for fitting)" in fit_note()
+    assert "4 to 5 are unfaithful; it finds 57%" in load_fit().note
+    assert "296 RAGTruth QA answers not used for fitting)" in load_fit().note
     monkeypatch.setattr(support, "fit_figures", lambda: None)
-    assert not any(map(str.isdigit, fit_note()))
+    assert not any(map(str.isdigit, load_fit().note))
 
 
 def test_figures_of_other_rules_are_none(monkeypatch):

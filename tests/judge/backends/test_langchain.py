@@ -234,10 +234,10 @@ def test_only_an_argument_that_a_package_does_not_know_is_left_out(said, asked):
             return super()._call(*args, **options)
 
     model = Particular(responses=["yes"])
-    settings = {"temperature": 0.0, "seed": 7, "max_tokens": 9}
+    settings = {"temperature": 0.0, "seed": 0, "max_tokens": 9}
     judge = LangChainJudge(model, "langchain:fake:one", settings, secrets=[])
     reply = asyncio.run(judge.ask(small_ask(1).alone()))
-    assert calls == [7, None][:asked]
+    assert calls == [0, None][:asked]
     assert reply.came is (asked == 2)
     assert reply.came or said in reply.problem
 

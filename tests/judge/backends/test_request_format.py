@@ -40,10 +40,6 @@ def test_each_sample_of_a_question_has_a_seed_of_its_own():
     assert seeds == [7, 9]
 
 
-def test_a_seed_of_none_is_not_sent():
-    assert "seed" not in RequestFormat().request(small_ask(1), **{**SETTINGS, "seed": None})
-
-
 @pytest.mark.parametrize(
     ("complaint", "expected"),
     [

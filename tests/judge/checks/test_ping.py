@@ -16,7 +16,7 @@ def found(server, spec="openai:test-judge"):
 
 
 @pytest.mark.parametrize("spec", ["openai:test-judge", "openai-responses:test-judge"])
-def test_a_ping_says_all_that_a_server_can_do_in_two_questions(judge_server, spec):
+def test_a_ping_says_all_that_a_server_can_do_in_one_question(judge_server, spec):
     judge_server.logprobs = True
     judge_server.offer = {
         "context_length": 8192,
@@ -24,18 +24,14 @@ def test_a_ping_says_all_that_a_server_can_do_in_two_questions(judge_server, spe
     }
     said = found(judge_server, spec)
     assert said["ok"]
-    assert (said["structure"], said["json_schema"], said["json_mode"]) == (
-        "json_schema",
-        True,
-        True,
-    )
+    assert (said["structure"], said["json_schema"]) == ("json_schema", True)
     assert (said["logprobs"], said["seed"]) == (True, spec.startswith("openai:"))
     assert said["context_length"] == 8192
     assert said["price"] == {"prompt": 1.0, "completion": 2.0}
     assert said["prompt_tokens"] > 0
     assert said["latency_s"] > 0
     json.dumps(said)
-    assert len(judge_server.calls) == 2
+    assert len(judge_server.calls) == 1
 
 
 @pytest.mark.parametrize("spec", ["openai:test-judge", "langchain:openai:test-judge"])
@@ -54,10 +50,10 @@ def test_what_a_server_does_not_say_is_not_known(judge_server):
     assert (said["context_length"], said["price"], said["logprobs"]) == (None, None, False)
 
 
-def test_a_server_without_schemas_has_json_mode_all_the_same(judge_server):
+def test_a_server_without_schemas_is_asked_for_json_in_its_other_mode(judge_server):
     judge_server.script = no_schema
     said = found(judge_server)
-    assert (said["json_schema"], said["json_mode"]) == (False, True)
+    assert (said["structure"], said["json_schema"]) == ("json_object", False)
     assert len(judge_server.calls) == 2
 
 
@@ -65,7 +61,7 @@ def test_a_ping_stops_at_three_questions(judge_server):
     judge_server.script = no_structure
     said = found(judge_server)
     assert (said["ok"], said["structure"]) == (True, "plain")
-    assert (said["json_schema"], said["json_mode"], said["seed"]) == (False, False, None)
+    assert (said["json_schema"], said["seed"]) == (False, None)
     assert len(judge_server.calls) == 3
 
 
@@ -124,16 +120,6 @@ def test_a_server_that_ignores_the_answer_format_answers_all_the_same(judge_serv
     assert len(judge_server.calls) <= 3
 
 
-def test_a_server_with_schemas_alone_has_no_json_mode(judge_server):
-    def schema_only(body):
-        kind = body.get("response_format", {}).get("type")
-        return status(400, "json_object is not supported")(body) if kind == "json_object" else None
-
-    judge_server.script = schema_only
-    said = found(judge_server)
-    assert (said["json_schema"], said["json_mode"]) == (True, False)
-
-
 @pytest.mark.parametrize(
     ("script", "why"),
     [
@@ -163,7 +149,7 @@ def test_a_server_that_hangs_is_left_at_the_deadline_of_a_call(judge_server):
 def test_a_judge_that_is_no_server_has_none_of_it():
     said = asyncio.run(ping_judge_spec("heuristic"))
     assert said["ok"]
-    assert {said[name] for name in ("json_schema", "json_mode", "seed", "price")} == {None}
+    assert {said[name] for name in ("json_schema", "seed", "price")} == {None}
 
 
 OWN = """

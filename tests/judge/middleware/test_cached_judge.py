@@ -104,7 +104,7 @@ def test_identical_asks_at_once_are_asked_once(judge_server):
     assert (judge.calls, judge.from_cache) == (2, 2)
 
 
-@pytest.mark.parametrize("options", [{"temperature": 0.5}, {"seed": 1}, {"max_tokens": 9}])
+@pytest.mark.parametrize("options", [{"temperature": 0.5}, {"max_tokens": 9}])
 def test_another_setting_is_another_question(judge_server, tmp_path, options):
     replies(judge_server, tmp_path / "l", [1])
     replies(judge_server, tmp_path / "l", [1], **options)
@@ -171,7 +171,7 @@ def test_it_knows_whether_it_holds_replies_of_this_judge(judge_server, tmp_path)
     assert not asyncio.run(holds())
     replies(judge_server, tmp_path / "l", [1])
     assert asyncio.run(holds())
-    assert not asyncio.run(holds(seed=1))
+    assert not asyncio.run(holds(temperature=1.0))
 
 
 def test_whether_a_reply_is_kept_is_known_without_asking(judge_server, tmp_path):
@@ -182,7 +182,7 @@ def test_whether_a_reply_is_kept_is_known_without_asking(judge_server, tmp_path)
 
     replies(judge_server, tmp_path / "l", [1])
     assert asyncio.run(held()) == [True, False, False]
-    assert asyncio.run(held(seed=1)) == [False, False, False]
+    assert asyncio.run(held(temperature=1.0)) == [False, False, False]
     assert len(judge_server.calls) == 1
 
 
@@ -190,7 +190,7 @@ def test_what_earlier_replies_used_is_told_newest_first(judge_server, tmp_path):
     judge_server.script = after(3, lambda _: None, lambda _: "no JSON at all")
     replies(judge_server, tmp_path / "l", [1])
     replies(judge_server, tmp_path / "l", [2])
-    replies(judge_server, tmp_path / "l", [3], seed=7)  # another judge
+    replies(judge_server, tmp_path / "l", [3], temperature=0.7)  # another judge
 
     async def spent(limit):
         async with cache(judge_server, tmp_path / "l") as judge:

@@ -31,12 +31,9 @@ _NO_CREDIT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _NO_MODEL = re.compile(
-    r"model.{0,80}(not found|not exist|unknown|invalid|not supported)|no such model"
-    r"|(unknown|invalid) model|model_not_found",
+    r"model.{0,80}(not found|n't exist|not exist|unknown)|not found.{0,80}model"
+    r"|(unknown|invalid|no such) model|model_not_found",
     re.IGNORECASE | re.DOTALL,
-)
-_OPENAI_NO_MODEL = re.compile(
-    r"not found|does(n't| not) exist|(invalid|unknown|no such) model", re.IGNORECASE
 )
 # Errors by name: providers' packages share no classes, and HTTP packages change.
 _UNREACHABLE_ERRORS = (
@@ -53,11 +50,16 @@ _UNTRUSTED = (
     "its certificate is not trusted; name the file of its authority's certificates in SSL_CERT_FILE"
 )
 _FORBIDDEN = 403
-_NO_CREDIT_LEFT = "the account has no credit left"
+NO_CREDIT_LEFT = "the account has no credit left"
 
 
 def classify_failure(
-    error: Exception, message: str, *, answered: bool = False
+    error: Exception,
+    message: str,
+    *,
+    answered: bool = False,
+    model: str = "",
+    address: ServerAddress | None = None,
 ) -> RetryableError | str | None:
     """Classify an error of any provider's package, by its HTTP status and its name.
 
@@ -67,40 +69,50 @@ def classify_failure(
     """
     status = http_status(error)
     if status is None:
-        return _connection_failure(error, message, answered)
+        return _connection_failure(error, message, answered, address.base_url if address else "")
     chain = list(_exception_chain(error))
     headers = [getattr(getattr(link, "response", None), "headers", None) for link in chain]
     sent = [header for header in headers if header is not None]
     after = retry_after_seconds(sent[0]) if sent else None
-    codes = " ".join([message, *(str(getattr(link, "code", "")) for link in chain)])
+    wait = "" if after is None else f" and asks to wait {after:g} s"
+    codes = [str(getattr(link, name, "")) for link in chain for name in ("code", "type")]
+    told = " ".join((message, *codes))
+    key = address.key_name if address else "the provider's key"
+    named = f" '{model}'" if model else ""
     meaning: RetryableError | str | None = None
-    if status == 402 or (status == 429 and _NO_CREDIT.search(codes)):
-        meaning = _NO_CREDIT_LEFT
-    elif status == 429:
-        meaning = RetryableError("rate limited (HTTP 429)", "rate", after)
-    elif status in (408, 409) or status >= 500:
-        meaning = RetryableError(f"the server answers {status}: {message}", "server", after)
+    if status == 402 or (status == 429 and _NO_CREDIT.search(told)):
+        meaning = NO_CREDIT_LEFT
+    elif status in _TRANSIENT_STATUSES or status >= 500:
+        problem = f"the server answers {status}{wait}: {message}"
+        meaning = RetryableError(problem, "rate" if status == 429 else "server", after)
     elif status == 200:
         meaning = RetryableError(f"the server's reply is not a completion: {message}", "server")
     elif status == 401:
-        meaning = (
-            "the server refuses the key (HTTP 401); check the provider's key in the environment"
-        )
+        meaning = f"the server refuses the key (HTTP 401); check {key}"
     elif status == _FORBIDDEN:
-        meaning = "the server refuses access (HTTP 403); check the permissions of the key"
-    elif status == 404 or (status in _REFUSED_STATUSES and _NO_MODEL.search(message)):
-        meaning = f"it does not know the model or the address ({status}); check --judge: {message}"
+        meaning = f"the server refuses access (HTTP 403); check the permissions of {key}"
+    elif status in (404, *_REFUSED_STATUSES) and _NO_MODEL.search(told):
+        meaning = f"the server does not know the model{named}; check --judge: {message}"
+    elif status == 404:
+        hint = "" if address is None else _AZURE_NAMES if address.is_azure else _ENDS_IN_V1
+        meaning = f"the server does not know the address or the model{named} (HTTP 404); check --judge{hint}"
     return meaning
 
 
+def retryable_failure(error: Exception, message: str) -> RetryableError | None:
+    """Return the error to raise where a retry may help; None where the server refuses this question."""
+    meaning = classify_failure(error, message, answered=True)
+    return meaning if isinstance(meaning, RetryableError) else None
+
+
 def _connection_failure(
-    error: Exception, message: str, answered: bool
+    error: Exception, message: str, answered: bool, url: str
 ) -> RetryableError | str | None:
     names = [type(link).__name__ for link in _exception_chain(error)]
     if any(name in _UNREACHABLE_ERRORS for name in names):
         if answered:
             return RetryableError("the connection is refused now", "absent")
-        return _why_unreachable(error)
+        return _why_unreachable(error, url)
     if any(_TIMEOUT_NAME.search(name) for name in names):
         return RetryableError("no reply came in time", "time")
     if any(map(_BROKEN_CONNECTION_NAME.match, names)) or is_of_another_loop(error):
@@ -155,63 +167,9 @@ def _why_unreachable(error: Exception, url: str = "") -> str:
     return _UNREACHABLE
 
 
-def permanent_openai_problem(
-    error: openai.APIError, message: str, model: str, address: ServerAddress, *, answered: bool
-) -> str | None:
-    """Why no other question would succeed; None where one might.
-
-    `answered` says whether the server has answered before: then a refused connection is worth a
-    retry.
-    """
-    import openai
-
-    status = getattr(error, "status_code", None)
-    about_model = status in (400, 404) and "model" in message.lower()
-    why = None
-    if isinstance(error, openai.APIConnectionError) and _never_connected(error) and not answered:
-        why = _why_unreachable(error, address.base_url)
-    elif isinstance(error, openai.AuthenticationError):
-        why = f"the server refuses the key (HTTP 401); check {address.key_name}"
-    elif isinstance(error, openai.PermissionDeniedError):
-        why = f"the server refuses access (HTTP 403); check the permissions of {address.key_name}"
-    elif error.code == "model_not_found" or (about_model and _OPENAI_NO_MODEL.search(message)):
-        why = f"the server does not know the model '{model}'; check --judge"
-    elif isinstance(error, openai.NotFoundError):
-        why = (
-            f"the server does not know the address or the model '{model}' (HTTP 404); check --judge, "
-            + ("AZURE_OPENAI_ENDPOINT and OPENAI_API_VERSION" if address.is_azure else _ENDS_IN_V1)
-        )
-    elif "insufficient_quota" in (error.code, error.type) or status == 402:
-        why = _NO_CREDIT_LEFT
-    return why
-
-
-def transient_openai_error(error: openai.APIError, message: str) -> RetryableError | None:
-    """The error to raise where a retry may help; None where the server refuses this question."""
-    import openai
-
-    if isinstance(error, openai.APITimeoutError):
-        return RetryableError("no reply came in time", "time")
-    if not isinstance(error, openai.APIStatusError):
-        if _never_connected(error):
-            return RetryableError("the connection is refused now", "absent")
-        return RetryableError("the connection broke before a reply came", "connection")
-    status = error.status_code
-    if status not in _TRANSIENT_STATUSES and status < 500:
-        return None
-    after = retry_after_seconds(error.response.headers)
-    wait = "" if after is None else f" and asks to wait {after:g} s"
-    problem = f"the server answers {status}{wait}: {message}"
-    return RetryableError(problem, "rate" if status == 429 else "server", after)
-
-
-def _never_connected(error: openai.APIError) -> bool:
-    """Whether nothing was sent, because there was no connection."""
-    return type(error.__cause__).__name__ in _UNREACHABLE_ERRORS
-
-
 _OPENAI_URL = "https://api.openai.com/v1"
-_ENDS_IN_V1 = "and that the base URL ends in /v1"
+_ENDS_IN_V1 = ", and that the base URL ends in /v1"
+_AZURE_NAMES = ", AZURE_OPENAI_ENDPOINT and OPENAI_API_VERSION"
 
 
 @dataclass(frozen=True)
@@ -541,12 +499,13 @@ class ServerConnection:
 
     def raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
-        why = permanent_openai_problem(
-            error, self.error_message(error), self._model, self._address, answered=self._answered
+        message, model, address = self.error_message(error), self._model, self._address
+        why = classify_failure(
+            error, message, answered=self._answered, model=model, address=address
         )
-        if getattr(error, "status_code", None) == _UNAUTHORIZED and self._address.keyless:
-            why = f"the server needs a key (HTTP 401); set {self._address.key_name}"
-        if why:
+        if getattr(error, "status_code", None) == _UNAUTHORIZED and address.keyless:
+            why = f"the server needs a key (HTTP 401); set {address.key_name}"
+        if isinstance(why, str):
             raise self.unreachable(why) from None
 
     def unreachable(self, why: str) -> JudgeUnreachableError:

@@ -17,7 +17,7 @@ from misslink.judge.backends.connection import (
     classify_failure,
     public_url,
     resolve_address,
-    transient_openai_error,
+    retryable_failure,
 )
 from misslink.judge.backends.decision_questions import Question
 from misslink.judge.backends.decisions import DecisionJudge, Decisions, RefusedRequestError
@@ -60,7 +60,7 @@ class OpenAIDecisions:
         except openai.APIError as error:
             connection.raise_if_pointless(error)
             complaint = connection.error_message(error)
-            if again := transient_openai_error(error, complaint):
+            if again := retryable_failure(error, complaint):
                 raise again from None
             if "decision" in complaint.lower() and "support" in complaint.lower():
                 raise connection.unreachable(f"it takes no decisions: {complaint}") from None

@@ -12,15 +12,13 @@ from misslink.matching import (
     Passages,
     claim_spans,
     compare,
-    content_stems,
     declines,
-    fit_note,
     load_fit,
     rules_version,
     states_absence,
 )
 from misslink.registry import judges
-from misslink.text.normalization import sentence_spans, stems
+from misslink.text.normalization import content_stems, sentence_spans, stems
 from misslink.types import Support
 
 RELEVANCE_THRESHOLD = 0.5  # the cut of both rules
@@ -33,7 +31,7 @@ def estimate_relevance(question: str, passage: str) -> float:
     The share of the question's content words that the passage holds. A passage without words is
     irrelevant; a question without content words says nothing, so it is 0.5 for any other passage.
     """
-    return _relevance_probability(question, stems(passage))
+    return _relevance(question, stems(passage))
 
 
 def classify_response(
@@ -56,15 +54,13 @@ def classify_response(
     """
     if declines(answer):
         return "declines", round(1 - _MAX_PROBABILITY, 6)
-    probability = (
-        _relevance_probability(question, stems(" ".join((answer, *evidence)))) if answer else 0.05
-    )
+    probability = _relevance(question, stems(" ".join((answer, *evidence)))) if answer else 0.05
     if probability < RELEVANCE_THRESHOLD:
         return "evades", probability
     return ("partly" if states_absence(answer) else "answers"), probability
 
 
-def _relevance_probability(question: str, words: Sequence[str]) -> float:
+def _relevance(question: str, words: Sequence[str]) -> float:
     question_words = content_stems(question)
     if not words:
         share = 0.0
@@ -82,7 +78,7 @@ class HeuristicJudge:
 
     def __init__(self) -> None:
         fit = load_fit()
-        self.info = protocol.JudgeInfo(note=fit_note())
+        self.info = protocol.JudgeInfo(note=fit.note)
         self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
             "judge": self.name,

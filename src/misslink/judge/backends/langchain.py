@@ -23,6 +23,7 @@ from misslink.judge.backends.connection import (
 )
 from misslink.judge.backends.request_format import (
     REFUSAL_MESSAGE,
+    SEED,
     TOP_LOGPROBS,
     CapabilityProbe,
     RequestFormat,
@@ -158,7 +159,6 @@ def open_langchain(
     base_url: str | None = None,
     api_key: str | None = None,
     temperature: float = 0.0,
-    seed: int | None = 0,
     max_tokens: int = 4096,
     context_length: int | None = None,
 ) -> Judge:
@@ -171,8 +171,6 @@ def open_langchain(
     base_url, api_key : str or None
         Handed to the provider's class. None: its own environment variables.
     temperature : float
-    seed : int or None
-        Sent where the provider's class has one; None sends none.
     max_tokens : int
         Longest reply that is paid for.
     context_length : int or None
@@ -195,7 +193,7 @@ def open_langchain(
     connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
     if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
         connection["api_key"] = NO_KEY_NEEDED
-    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
+    settings = {"temperature": temperature, "seed": SEED, "max_tokens": max_tokens}
     given = {name: value for name, value in connection.items() if value is not None}
     options = {**given, "temperature": temperature, "max_tokens": max_tokens}
     identity = {"judge": "langchain", "provider": provider, "model": name, **settings}
@@ -342,7 +340,7 @@ class LangChainJudge:
         if request_format.limit is None:
             update["max_tokens"] = None
         if request_format.seed:
-            update["seed"] = self.identity["seed"] + ask.repeat
+            update["seed"] = SEED + ask.repeat
         if request_format.logprobs:
             update |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         model = self._model.model_copy(update=update) if update else self._model

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
-from misslink.judge.backends.request_format import RequestFormat
+from misslink.judge.backends.request_format import SEED, RequestFormat
 from misslink.judge.backends.response_parsing import reply_from_completion
 from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
 from misslink.registry import judges
@@ -105,7 +105,6 @@ def open_llamacpp(
     argument: str | None,
     *,
     temperature: float = 0.0,
-    seed: int = 0,
     max_tokens: int = 2048,
     context_length: int | None = None,
 ) -> Judge:
@@ -116,8 +115,6 @@ def open_llamacpp(
     argument : str or None
         The file of weights.
     temperature : float
-    seed : int
-        Of the sampling, where the temperature is above 0.
     max_tokens : int
         Longest reply.
     context_length : int or None
@@ -140,7 +137,7 @@ def open_llamacpp(
     length = context_length or min(trained or _DEFAULT_CONTEXT, _DEFAULT_CONTEXT)
     settings = {
         "temperature": temperature,
-        "seed": seed,
+        "seed": SEED,
         "max_tokens": max_tokens,
         "context_length": length,
     }
@@ -214,7 +211,6 @@ class LlamaCppJudge:
             ask,
             model=self._path.name,
             temperature=self._settings["temperature"],
-            seed=self._settings["seed"],
             max_tokens=self.max_tokens,
         )
         return request | {"cache_prompt": False}

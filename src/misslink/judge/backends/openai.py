@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from misslink.errors import InputError
 from misslink.judge.backends import connection
 from misslink.judge.backends.request_format import (
     REFUSAL_MESSAGE,
+    SEED,
     TOP_LOGPROBS,
     ApiInterface,
     CapabilityProbe,
@@ -26,11 +28,10 @@ from misslink.judge.backends.response_parsing import (
     parse_usage,
 )
 from misslink.judge.config import Price
-from misslink.judge.protocol import Ask, JudgeInfo, LabelAlone, Reply, RetryableError
+from misslink.judge.protocol import Ask, JudgeInfo, Reply, RetryableError
 from misslink.judge.tokens import estimate_ask_tokens
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
-from misslink.types import PromptRef
 
 PostRequest = Callable[
     [str, dict[str, Any]], Awaitable[str]
@@ -41,43 +42,34 @@ CHAT_COMPLETIONS = ApiInterface(
 )
 
 AZURE = replace(CHAT_COMPLETIONS, name="azure")
-_PROBE_MAX_TOKENS = 64  # tokens of a reply that is only looked at for its shape
-_JSON_MODE_PROBE = Ask(
-    name="json_mode",
-    inputs={},
-    messages=({"role": "user", "content": "Is the sky blue by day? Reply in JSON."},),
-    schema=LabelAlone,
-    prompt=PromptRef(name="json_mode", version=1, sha256=""),
-)
 _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
 _QUOTA_EXCEEDED = "insufficient_quota"
 
 
-@judges.register("openai")
-def open_openai(
+def _open(
+    interface: ApiInterface,
     argument: str | None,
     *,
     base_url: str | None = None,
     api_key: str | None = None,
     temperature: float = 0.0,
-    seed: int | None = 0,
     max_tokens: int = 4096,
     context_length: int | None = None,
 ) -> OpenAIJudge:
-    """Open the judge ``openai:MODEL``, which uses chat completions.
+    """Open the judge of an interface, such as ``openai:MODEL``, which uses chat completions.
 
     Parameters
     ----------
+    interface : ApiInterface
     argument : str or None
-        The model's name on its server.
+        The model's name on its server, or an Azure deployment's.
     base_url : str or None
         The server's address up to and including ``/v1``; ``OPENAI_BASE_URL`` by default, else
-        OpenAI's own.
+        OpenAI's own. Of Azure ``AZURE_OPENAI_ENDPOINT``.
     api_key : str or None
-        ``OPENAI_API_KEY`` by default. Only OpenAI's own server requires one.
+        ``OPENAI_API_KEY`` by default. Only OpenAI's own server requires one. Of Azure
+        ``AZURE_OPENAI_API_KEY``; its API version is in ``OPENAI_API_VERSION``.
     temperature : float
-    seed : int or None
-        Sent for reproducible replies; None sends none.
     max_tokens : int
         Maximum length of a reply.
     context_length : int or None
@@ -88,51 +80,18 @@ def open_openai(
     InputError
         The model, the key or a usable address is missing.
     """
-    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    return open_openai_compatible(
-        CHAT_COMPLETIONS, argument, base_url, api_key, settings, context_length
-    )
-
-
-def open_openai_compatible(
-    interface: ApiInterface,
-    argument: str | None,
-    base_url: str | None,
-    api_key: str | None,
-    settings: Mapping[str, Any],
-    context_length: int | None,
-) -> OpenAIJudge:
-    """Open a judge that uses `interface`; the rest is as in `open_openai`."""
-    model = (argument or "").strip()
+    model, name, is_azure = (argument or "").strip(), interface.name, interface is AZURE
     if not model:
-        name = interface.name
-        raise InputError(f"the judge '{name}' needs a model: --judge {name}:MODEL")
-    address = connection.resolve_address(base_url, api_key)
+        noun = "deployment" if is_azure else "model"
+        raise InputError(f"the judge '{name}' needs a {noun}: --judge {name}:{noun.upper()}")
+    address = (
+        connection.azure_address(model, base_url, api_key)
+        if is_azure
+        else connection.resolve_address(base_url, api_key)
+    )
+    seed = {"seed": SEED} if interface.request_format.seed else {}
+    settings = {"temperature": temperature, **seed, "max_tokens": max_tokens}
     return OpenAIJudge(model, address, settings, interface, context_length)
-
-
-@judges.register("azure")
-def open_azure(
-    argument: str | None,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    temperature: float = 0.0,
-    seed: int | None = 0,
-    max_tokens: int = 4096,
-    context_length: int | None = None,
-) -> OpenAIJudge:
-    """Open the judge ``azure:DEPLOYMENT``, a deployment of Azure OpenAI.
-
-    Its endpoint, key and API version are in ``AZURE_OPENAI_ENDPOINT`` (or `base_url`),
-    ``AZURE_OPENAI_API_KEY`` and ``OPENAI_API_VERSION``. The rest is as in `open_openai`.
-    """
-    deployment = (argument or "").strip()
-    if not deployment:
-        raise InputError("the judge 'azure' needs a deployment: --judge azure:DEPLOYMENT")
-    address = connection.azure_address(deployment, base_url, api_key)
-    settings = {"temperature": temperature, "seed": seed, "max_tokens": max_tokens}
-    return OpenAIJudge(deployment, address, settings, AZURE, context_length)
 
 
 class OpenAIJudge:
@@ -197,7 +156,6 @@ class OpenAIJudge:
             structure=self._probe.structure,
             structure_in_doubt=self._probe.doubted,
             supports=self._probe.takes,
-            probe_json_mode=self._probe_json_mode,
             requests_sent=self.connection.sent,
         )
 
@@ -254,7 +212,7 @@ class OpenAIJudge:
                     self.connection.raise_if_pointless(error)
                 if is_parameter or status in connection.REFUSAL_STATUSES:
                     other = self._probe.after_refusal(tried, complaint, about)
-                elif failure := connection.transient_openai_error(error, complaint):
+                elif failure := connection.retryable_failure(error, complaint):
                     other = self._probe.after_failure(tried, ask, failure, status)
                 if other is None:
                     return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
@@ -272,27 +230,6 @@ class OpenAIJudge:
         length, price = connection.parse_model_listing(await self.connection.models(), self._model)
         self.context_length = self.context_length or length
         self.price = price or self.price
-
-    async def _probe_json_mode(self) -> bool | None:
-        """Whether the server has a JSON mode, by one small request; None where nothing came."""
-        import openai
-
-        request_format = replace(
-            self._probe.request_format, structure="json_object", logprobs=False
-        )
-        settings = {**self._settings, "max_tokens": _PROBE_MAX_TOKENS}
-        body = self._interface.request(
-            request_format, _JSON_MODE_PROBE, model=self._model, **settings
-        )
-        try:
-            response = self._interface.read(await self.connection.post(self.path, body))
-        except openai.APIStatusError as error:
-            return False if error.status_code in connection.REFUSAL_STATUSES else None
-        except openai.APIError:
-            return None
-        return (
-            None if isinstance(response, str) else not response.ignores("json_object", LabelAlone)
-        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -314,28 +251,10 @@ class OpenAIJudge:
         response = self._interface.read(body)
         if isinstance(response, str):
             if _QUOTA_EXCEEDED in response:
-                raise self.connection.unreachable("the account has no credit left")
+                raise self.connection.unreachable(connection.NO_CREDIT_LEFT)
             raise RetryableError(response, "server")
         response = replace(response, content=self.connection.censored(response.content))
         return self._probe.read(response, ask, request_format)
-
-
-@judges.register("openai-responses")
-def open_responses(
-    argument: str | None,
-    *,
-    base_url: str | None = None,
-    api_key: str | None = None,
-    temperature: float = 0.0,
-    max_tokens: int = 4096,
-    context_length: int | None = None,
-) -> OpenAIJudge:
-    """Open the judge ``openai-responses:MODEL``; this interface takes no seed.
-
-    Parameters and errors are those of `open_openai`.
-    """
-    settings = {"temperature": temperature, "max_tokens": max_tokens}
-    return open_openai_compatible(RESPONSES, argument, base_url, api_key, settings, context_length)
 
 
 def _responses_request(
@@ -399,3 +318,6 @@ RESPONSES = ApiInterface(
     _responses_request,
     _parse_responses_body,
 )
+open_openai = judges.register("openai")(partial(_open, CHAT_COMPLETIONS))
+open_responses = judges.register("openai-responses")(partial(_open, RESPONSES))
+open_azure = judges.register("azure")(partial(_open, AZURE))

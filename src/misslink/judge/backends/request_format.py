@@ -15,6 +15,7 @@ from misslink.judge.protocol import Ask, Reply, RetryableError, schema_json
 
 Structure = Literal["json_schema", "json_object", "plain"]
 
+SEED = 0  # for reproducible replies
 TOP_LOGPROBS = 5  # of each token; OpenAI gives up to 20, vLLM by default 5 and some proxies too
 OPTIONAL_PARAMETERS = "temperature", "seed", "logprobs", "store"
 _SIMPLER_STRUCTURE: dict[str, Structure] = {"json_schema": "json_object", "json_object": "plain"}
@@ -58,7 +59,7 @@ class RequestFormat:
     store: bool = True
 
     def request(
-        self, ask: Ask, *, model: str, temperature: float, seed: int | None, max_tokens: int
+        self, ask: Ask, *, model: str, temperature: float, max_tokens: int, seed: int = SEED
     ) -> dict[str, object]:
         """Return the body of the chat request that puts `ask`."""
         body: dict[str, Any] = {"model": model, "messages": self.messages(ask)}
@@ -69,7 +70,7 @@ class RequestFormat:
                 "type": kind,
                 **({kind: answer_format} if answer_format else {}),
             }
-        if self.seed and seed is not None:
+        if self.seed:
             body["seed"] = seed + ask.repeat  # the same seed would draw the same sample again
         if self.logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import Backoff
-from misslink.judge.backends.connection import transient_openai_error
+from misslink.judge.backends.connection import retryable_failure
 from misslink.judge.batch.service import (
     MAX_BYTES,
     MAX_QUESTIONS,
@@ -308,7 +308,7 @@ class BatchQueue:
             try:
                 return await self._service.create(file, self._path, stored.token)
             except openai.APIStatusError as error:
-                if transient_openai_error(error, "") is None:  # it will never exist
+                if retryable_failure(error, "") is None:  # it will never exist
                     self._store.drop(stored.row)
                 raise
 
@@ -571,7 +571,7 @@ class BatchQueue:
             raise self._no_batch_api() from None
         self._service.connection.raise_if_pointless(error)
         message = self._service.connection.error_message(error)
-        problem = transient_openai_error(error, message)
+        problem = retryable_failure(error, message)
         if problem is None:
             raise self._unreachable(f"it does not {action}: {message}") from None
         return problem

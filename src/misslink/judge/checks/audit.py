@@ -608,25 +608,13 @@ def _answer_order(preferences: Mapping[str, Any]) -> AuditedChange:
     if flipped.value is not None:
         p = mcnemar_test(places["first"], places["second"]).p
         p_more = _excess_flip_p_value(round(flipped.value * flipped.n), flipped.n)
-    return AuditedChange(
+    return AuditedChange.read({}).replace(
         n=flipped.n,
-        good=None,
-        bad=None,
         flipped=flipped,
-        to_good=None,
-        to_bad=None,
-        shift=None,
-        gained=None,
-        lost=None,
         p=p,
         p_more=p_more,
-        p_holm=None,
-        p_more_holm=None,
-        claims=None,
-        may_lower=False,
         left_out=dict(preferences["left_out"]),
         places=places,
-        finding=None,
     )
 
 

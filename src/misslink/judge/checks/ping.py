@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from dataclasses import asdict, replace
 from typing import Any
@@ -14,7 +13,6 @@ from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import (
     Ask,
     Judge,
-    JudgeInfo,
     LabelAlone,
     Reply,
     RetryableError,
@@ -25,7 +23,6 @@ from misslink.judge.protocol import (
 from misslink.judge.session import open_judge
 
 _MAX_CALLS = 3  # requests that a ping may cost, refused ones included
-_JSON_MODE_TIMEOUT_S = 60.0  # for a few tokens
 
 
 async def ping_judge(judge: Judge) -> dict[str, object]:
@@ -35,7 +32,7 @@ async def ping_judge(judge: Judge) -> dict[str, object]:
     -------
     dict
         ``judge``; ``ok``: whether it gave a readable answer; ``latency_s``; ``structure``: how it gives
-        structured answers, 'json_schema', 'json_object', or 'plain'; ``json_schema``, ``json_mode``,
+        structured answers, 'json_schema', 'json_object', or 'plain'; ``json_schema``,
         ``logprobs``, ``seed`` and ``temperature``: whether it supports them; ``token_limit``: the name
         of the parameter for the longest reply; ``context_length``: tokens of prompt and reply together; ``limits`` of one request to a decision model (OpenAI's, until the server
         states lower ones); ``price`` of a million tokens;
@@ -46,7 +43,6 @@ async def ping_judge(judge: Judge) -> dict[str, object]:
     ask = examine(
         "What colour is the sky by day?", ("By day the sky is blue.",), "The sky is blue."
     )
-    requests_before = judge_info(inner).requests_sent or 0
     # Past the throttle, which would apply the deadline.
     seconds = getattr(judge, "terms", JudgeConfig()).timeout
     reply, latency = await _ask_within(inner, ask, seconds)
@@ -57,7 +53,6 @@ async def ping_judge(judge: Judge) -> dict[str, object]:
     supports = info.supports or abilities.get
     gives_logprobs = abilities.get("gives_logprobs")
     logprobs = supports("logprobs")
-    calls_left = _MAX_CALLS - ((info.requests_sent or 0) - requests_before)
     usage: Any = reply.usage  # a custom judge may return anything
     return {
         "judge": judge.name,
@@ -65,7 +60,6 @@ async def ping_judge(judge: Judge) -> dict[str, object]:
         "latency_s": round(latency, 4),
         "structure": structure,
         "json_schema": None if structure is None else structure == "json_schema",
-        "json_mode": await _has_json_mode(info, structure, calls_left, seconds) if ok else None,
         "logprobs": gives_logprobs if logprobs and gives_logprobs is not None else logprobs,
         "seed": supports("seed"),
         "temperature": supports("temperature"),
@@ -158,18 +152,3 @@ async def _ask_with_retry(judge: Judge, ask: Ask) -> Reply:
 def _error_summary(error: Exception) -> str:
     message = " ".join(str(error).split())[:EXCERPT_LENGTH]
     return f"the judge raised {type(error).__name__}" + (f": {message}" if message else "")
-
-
-async def _has_json_mode(
-    info: JudgeInfo, structure: str | None, calls_left: int, seconds: float
-) -> bool | None:
-    """Whether the judge has a JSON mode, probed where it can be and a call is left."""
-    if structure == "json_object":
-        return True
-    supported = info.supports("json_object") if info.supports else None
-    if supported is not None or info.probe_json_mode is None or calls_left <= 0:
-        return supported
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(min(seconds, _JSON_MODE_TIMEOUT_S)):
-            return await info.probe_json_mode()
-    return None

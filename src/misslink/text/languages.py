@@ -1,4 +1,4 @@
-"""Tell by short words whether texts are in the same language, and whether in English or German."""
+"""Words of languages: whether texts are in the same one, in English or German, and say yes or no."""
 
 from __future__ import annotations
 
@@ -43,3 +43,30 @@ def short_words(text: str) -> frozenset[str]:
     """The words of up to four letters, folded; of a script without blanks every character."""
     folded = fold(text)
     return frozenset((*UNSPACED.findall(folded), *_SHORT_WORD.findall(folded)))
+
+
+_YES, _NO = (
+    re.compile(
+        rf"\W*(?:(?:{english})\b(?!\s+(?:and|or)\b)|(?:{fold(others)})(?=\W*$|\s*[,.;:!\u3001\u3002]|\s-))"
+    )
+    for english, others in (
+        ("yes|yeah|yep|true|correct",
+         "ja|oui|si|sim|да|tak|ano|evet|kyllä|igen|\u03bd\u03b1\u03b9|はい|是的?|对|네|예|ใช่|نعم|हाँ|כן"),
+        # "No" before a noun, as in "No changes are made", is no answer to the question.
+        (r"nope|false|incorrect|no\b(?=\s+(?:it|they|there|you|he|she|we|i|this|that)\b)",
+         "no|nein|non|nao|нет|nie|ne|hay\u0131r|ei|nem|όχι|いいえ|不是?|没有|아니요|아니오|ไม่|لا|नहीं|לא|nej|nei|nee"),
+    )
+)  # fmt: skip
+_FIRST_WORD = re.compile(r"\W*\w+\b[\s,.;:!*\u2013\u2014\u3001\u3002-]*")
+DASH = re.compile("\\s*\u2014\\s*")
+
+
+def leading_polarity(text: str) -> bool | None:
+    """True where `text` begins with a yes, False with a no; None where with neither."""
+    folded = fold(DASH.sub(" - ", text) if "\u2014" in text else text)
+    return True if _YES.match(folded) else False if _NO.match(folded) else None
+
+
+def strip_polarity(text: str) -> str:
+    """`text` without the yes or no that it begins with."""
+    return text if leading_polarity(text) is None else _FIRST_WORD.sub("", text, count=1)
