@@ -241,7 +241,19 @@ def test_a_folder_that_lost_a_line_is_not_whole(tmp_path, part):
     summary.write_text('{"cases": 1, "coverage": {"m": {"scored": 1}}}', encoding="utf-8")
     assert read_complete_run(tmp_path / "run").cases == example().cases
     (tmp_path / "run" / f"{part}.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match=r"not complete \(\w+.jsonl has [01] entries and should"):
+    with pytest.raises(InputError, match=r"not complete \(\w+.jsonl has [01] entries of its cases"):
+        read_complete_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("part", ["traces", "verdicts", "links"])
+def test_a_part_of_another_run_is_a_sentence(tmp_path, part):
+    publish(tmp_path / "run")
+    summary = tmp_path / "run" / "summary.json"
+    summary.write_text('{"cases": 1, "coverage": {"m": {"scored": 1}}}', encoding="utf-8")
+    file = tmp_path / "run" / f"{part}.jsonl"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"case_id":"a"', '"case_id":"old"'), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"not complete \({part}\.jsonl has 0 entries of its"):
         read_complete_run(tmp_path / "run")
 
 
