@@ -1,6 +1,8 @@
 """A run folder is whole or not there, and nothing of anybody else's is lost."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 
@@ -356,3 +358,19 @@ def test_a_copy_with_a_change_leaves_the_names_of_others_as_they_are():
     assert first.model_fields_set == second.model_fields_set == before
     again = second.model_copy(update={"category": "y"})
     assert again.model_fields_set is changed.model_fields_set
+
+
+@pytest.mark.source
+def test_duckdb_and_polars_read_a_run_as_the_page_says(tmp_path, monkeypatch):
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    page = Path(__file__).parents[2] / "docs" / "reference" / "run-folder.md"
+    sql, query = re.search(
+        r"```sql\n(.+?)```\s+```text\n(.+?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    ).groups()
+    run = example()
+    judged = run.verdicts[0].model_copy(update={"metric": "faithfulness"})
+    monkeypatch.chdir(tmp_path)
+    with RunStaging(Path("reports/today"), {"k": "i1"}, "w") as staging:
+        staging.publish(run.model_copy(update={"verdicts": (judged,)}), lambda path: path.touch())
+    assert duckdb.sql(sql).fetchall() == [("passed", 1, 0.1)]
+    assert eval(query, {"polars": polars}).rows() == [("passed", 1)]  # noqa: S307 (our own page)
