@@ -26,7 +26,7 @@ BUDGETS = {
     "cli": 3906,
     "comparison": 1029,
     "embedding": 496,
-    "engines": 1149,
+    "engines": 1148,
     "examples": 76,
     "gates": 1651,
     "goldset": 6538,

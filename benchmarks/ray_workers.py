@@ -6,7 +6,7 @@ Workers of a cluster of this machine ask `loopback_judge.py`'s server, in a proc
 which answers every call after 200 ms; four calls are out at once for each worker. The clock runs
 once all workers are up, from the first question to the last reply. Ideal is calls x latency / how
 many are out at once. The processor's time is that of the driver's process, and of all workers'
-processes together, over the same calls. Then four workers ask under ``--rpm`` for two minutes and
+processes together (the process with cache and limits is one of them), over the same calls. Then four workers ask under ``--rpm`` for two minutes and
 more, and it is the server that counts the calls in every 60 seconds.
 
 With --write the tables go to benchmarks/ray_workers.md, and the figures to ray_workers.json.
@@ -36,7 +36,7 @@ import psutil
 
 import loopback_judge
 from misslink.engines.ray.engine import open_ray
-from misslink.engines.ray.pool import WorkerPool
+from misslink.engines.ray.workers import Workers
 from misslink.judge.config import JudgeConfig
 from misslink.judge.protocol import examine
 from misslink.judge.session import JudgeSession, open_judge
@@ -136,11 +136,11 @@ async def _asked(url: str, workers: int, calls: int) -> Row:
             "openai:loopback", cache=None, concurrency=at_once, terms=terms, reach=engine.reach
         )
         assert judge is not None
-        await _all_up(engine.pool)
+        await _all_up(engine.workers)
         await _put(judge, range(-5 * at_once, 0), at_once)
         _request(url, "/reset")
         here, there = psutil.Process(), _workers()
-        assert len(there) == workers
+        assert len(there) == workers + 1
         before, began = (_cpu([here]), _cpu(there)), time.perf_counter()
         answered = await _put(judge, range(workers * calls), at_once)
         wall = time.perf_counter() - began
@@ -164,7 +164,7 @@ async def _limited(url: str, rpm: int) -> dict[str, Any]:
             "openai:loopback", cache=None, concurrency=at_once, terms=terms, reach=engine.reach
         )
         assert judge is not None
-        await _all_up(engine.pool)
+        await _all_up(engine.workers)
         _request(url, "/reset")
         await _put(judge, range(int(MINUTES * rpm)), at_once)
         times = _request(url, "/times")["times"]
@@ -180,17 +180,17 @@ async def _limited(url: str, rpm: int) -> dict[str, Any]:
     }
 
 
-async def _all_up(pool: WorkerPool) -> None:
-    """Wait until every worker has the judge."""
-    await pool.ready("judge-1")
-    while sum(member.can("judge-1") for member in pool._members) < pool.count:  # noqa: SLF001, ASYNC110
-        await asyncio.sleep(0.05)
+async def _all_up(workers: Workers) -> None:
+    """Wait until every worker has started."""
+    await workers.ready()
+    await asyncio.gather(*(member.start for member in workers.all if member.start))
 
 
 def _workers() -> list[psutil.Process]:
-    """The processes of the workers, which Ray calls by their class; this cluster's alone."""
+    """The processes of the workers, and that of the judge; this cluster's alone."""
     children = psutil.Process().children(recursive=True)
-    return [child for child in children if "".join(child.cmdline()).startswith("ray::RayWorker")]
+    kinds = "ray::RayWorker", "ray::SharedJudgeActor"
+    return [child for child in children if "".join(child.cmdline()).startswith(kinds)]
 
 
 def _cpu(processes: list[psutil.Process]) -> float:
@@ -275,7 +275,7 @@ def _text(rows: list[Row], limited: dict[str, Any], options: argparse.Namespace)
     about = (
         f"Workers of a Ray cluster of one machine, {AT_ONCE} calls at once for each, ask a server "
         f"on the same machine that answers after {1000 * LATENCY:.0f} ms; ideal is calls x latency "
-        "/ calls at once. The cache, the throttle and the budget are in one process, the driver; "
+        "/ calls at once. The cache, the throttle and the budget are in one process, which is counted as a worker; "
         "starting the cluster is not counted."
     )
     counted = (

@@ -145,7 +145,7 @@ def test_a_connection_that_somebody_made_is_used_and_left(two_nodes):
     import ray
 
     opened = open_ray(two_nodes.address)
-    assert opened.pool.count == 4  # processors of both nodes
+    assert opened.count == 4  # processors of both nodes
     assert opened._cluster.shared
     opened._cluster.leave()
     assert ray.is_initialized()

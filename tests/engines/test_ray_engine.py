@@ -1,6 +1,7 @@
 """On a real cluster of two nodes a run comes out as in one process, whatever becomes of workers."""
 
 import asyncio
+import json
 import os
 import tempfile
 import threading
@@ -142,7 +143,7 @@ def test_an_app_that_does_not_exist_on_the_workers_is_a_sentence(towns):
 
 
 def test_workers_that_all_die_of_loading_the_app_end_the_run(towns, monkeypatch):
-    monkeypatch.setattr("misslink.engines.ray.pool._MIN_FATAL_DEATHS", 3)
+    monkeypatch.setattr("misslink.engines.ray.workers._MIN_FATAL_DEATHS", 3)
     app = "import os\nif os.getpid() != {}: os._exit(1)\napp = lambda question: ''\n"
     (towns / "deadly_to_load.py").write_text(app.format(os.getpid()), encoding="utf-8")
     with pytest.raises(EngineUnreachableError, match="3 workers died in a row"):
@@ -164,7 +165,7 @@ def test_a_judge_that_nobody_answers_for_ends_the_run_with_its_sentence(judge_se
 
 
 def test_workers_that_cannot_be_had_end_the_run(monkeypatch):
-    monkeypatch.setattr("misslink.engines.ray.pool._START_TIMEOUT_S", 0.01)
+    monkeypatch.setattr("misslink.engines.ray.workers._START_TIMEOUT_S", 0.01)
     with pytest.raises(EngineUnreachableError, match="the same command continues") as caught:
         evaluate(judge="none")
     assert caught.value.exit_code == 3
@@ -219,7 +220,7 @@ def test_two_runs_of_one_connection_do_not_take_each_others_workers_for_their_ow
 
         first, second = open_ray(None, 1), open_ray(None, 1)
         try:
-            await asyncio.gather(first.pool.ready(None), second.pool.ready(None))
+            await asyncio.gather(first.workers.ready(), second.workers.ready())
         finally:
             await first.close()
             await second.close()
@@ -229,6 +230,7 @@ def test_two_runs_of_one_connection_do_not_take_each_others_workers_for_their_ow
 
 SLEEPY = """
 import asyncio
+import json
 from pathlib import Path
 
 class Judge:
@@ -254,3 +256,41 @@ def test_a_call_whose_time_is_up_ends_on_its_worker_too(towns):
         evaluate(judge="sleepy.py:Judge", terms={"timeout": 0.5, "retries": 0}, concurrency=1)
     ended = (towns / "cancelled.txt").read_text(encoding="utf-8").splitlines()
     assert len(ended) >= 4  # of five calls; the engine is closed right after the last
+
+
+def parts(out):
+    return [Path(out, f"{name}.jsonl").read_bytes() for name in ("cases", "verdicts", "links")]
+
+
+def test_parts_are_those_of_one_process_byte_for_byte_with_a_judge_behind_limits(
+    towns, monkeypatch
+):
+    monkeypatch.setattr("misslink.pipeline.shards.SHARD_CASES", 5)
+    terms = {"max_calls": 99, "rpm": 6000}
+    evaluate(engine="local", terms=terms)
+    evaluate(terms=terms)
+    assert parts("ray") == parts("local")
+    evaluate(out="again", cache="local.sqlite", terms=terms)
+    assert parts("again") == parts("local")
+
+
+def test_retrievers_are_asked_deeper_where_the_app_ran_so_that_links_are_those_of_one_process(
+    towns,
+):
+    rows = lines("gold.jsonl")
+    text = "".join(f"{json.dumps({**row, 'relevant': None})}\n" for row in rows)
+    Path("gold.jsonl").write_text(text, encoding="utf-8")
+    evaluate(engine="local", judge="heuristic")
+    evaluate(judge="heuristic")
+    needs = [need for link in lines("local/links.jsonl") for need in link["needs"]]
+    assert any(need["true_rank"] for need in needs)
+    assert parts("ray") == parts("local")
+
+
+def test_a_question_that_kills_every_worker_is_that_questions_failure(towns):
+    source = (towns / "deadly.py").read_text(encoding="utf-8")
+    source = source.replace("str(ask.inputs)", "str(ask.inputs['question']), times=99")
+    (towns / "deadly.py").write_text(source, encoding="utf-8")
+    evaluate(judge="deadly.py:Deadly")
+    failed = {v["case_id"] for v in lines("ray/verdicts.jsonl") if v["status"] == "failed"}
+    assert failed == {"case-3"}

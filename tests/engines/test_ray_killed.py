@@ -90,13 +90,16 @@ def test_a_killed_driver_leaves_no_process_and_the_same_command_goes_on(judge_se
 
     def kill():
         found["processes"] = psutil.Process(process.pid).children(recursive=True)
+        titles = {p: "".join(p.cmdline()) for p in found["processes"]}
+        found["workers"] = [p for p, t in titles.items() if "ray::" in t and "Agent" not in t]
         process.send_signal(signal.SIGKILL)
 
     judge_server.script = at_call(5, kill)
     process = start(judge_server)
     _, told = process.communicate(timeout=LONGEST_S)
     assert process.returncode == -signal.SIGKILL, told
-    assert len(found["processes"]) > 3  # Ray's own, and the workers
+    assert len(found["workers"]) == 3  # the judge's process, too
+    assert psutil.wait_procs(found["workers"], timeout=60)[1] == []
     paid = kept()
     assert 0 < paid <= len(judge_server.calls) <= paid + CONCURRENCY
     judge_server.script = None

@@ -10,17 +10,18 @@ from ray_runs import said
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("two_nodes", "imports_forgotten")]
 PARTS = ("cases", "traces", "verdicts", "links")
-# In place of the function of a task: it dies while it links, so many times.
+# In place of the workers: they die while they link, so many times.
 DYING = """
 import os, signal
 from pathlib import Path
-from misslink.engines.ray.shards import _evaluate_sent as real
+from misslink.engines.ray.worker import RayWorker
 
-def dying(sent, facts):
-    if facts.measured is not None and len(list(Path(FOLDER).glob("died-*"))) < TIMES:
-        Path(FOLDER, f"died-{os.getpid()}").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return real(sent, facts)
+class Dying(RayWorker):
+    async def evaluate(self, sent, known):
+        if sent.measured is not None and len(list(Path(FOLDER).glob("died-*"))) < TIMES:
+            Path(FOLDER, f"died-{os.getpid()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await super().evaluate(sent, known)
 """
 
 
@@ -62,7 +63,7 @@ def parts(out):
 def dying(monkeypatch, folder, times):
     namespace = {"__name__": "__main__", "FOLDER": str(folder), "TIMES": times}
     exec(DYING, namespace)  # noqa: S102 (so that it is sent by value)
-    monkeypatch.setattr("misslink.engines.ray.shards._evaluate_sent", namespace["dying"])
+    monkeypatch.setattr("misslink.engines.ray.engine.RayWorker", namespace["Dying"])
 
 
 def test_all_parts_are_those_of_one_process_byte_for_byte():

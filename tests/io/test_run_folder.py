@@ -1,6 +1,8 @@
 """A run folder is whole or not there, and nothing of anybody else's is lost."""
 
 import os
+import re
+from pathlib import Path
 
 import pytest
 
@@ -241,7 +243,19 @@ def test_a_folder_that_lost_a_line_is_not_whole(tmp_path, part):
     summary.write_text('{"cases": 1, "coverage": {"m": {"scored": 1}}}', encoding="utf-8")
     assert read_complete_run(tmp_path / "run").cases == example().cases
     (tmp_path / "run" / f"{part}.jsonl").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match=r"not complete \(\w+.jsonl has [01] entries and should"):
+    with pytest.raises(InputError, match=r"not complete \(\w+.jsonl has [01] entries of its cases"):
+        read_complete_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("part", ["traces", "verdicts", "links"])
+def test_a_part_of_another_run_is_a_sentence(tmp_path, part):
+    publish(tmp_path / "run")
+    summary = tmp_path / "run" / "summary.json"
+    summary.write_text('{"cases": 1, "coverage": {"m": {"scored": 1}}}', encoding="utf-8")
+    file = tmp_path / "run" / f"{part}.jsonl"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace('"case_id":"a"', '"case_id":"old"'), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"not complete \({part}\.jsonl has 0 entries of its"):
         read_complete_run(tmp_path / "run")
 
 
@@ -344,3 +358,19 @@ def test_a_copy_with_a_change_leaves_the_names_of_others_as_they_are():
     assert first.model_fields_set == second.model_fields_set == before
     again = second.model_copy(update={"category": "y"})
     assert again.model_fields_set is changed.model_fields_set
+
+
+@pytest.mark.source
+def test_duckdb_and_polars_read_a_run_as_the_page_says(tmp_path, monkeypatch):
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    page = Path(__file__).parents[2] / "docs" / "reference" / "run-folder.md"
+    sql, query = re.search(
+        r"```sql\n(.+?)```\s+```text\n(.+?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    ).groups()
+    run = example()
+    judged = run.verdicts[0].model_copy(update={"metric": "faithfulness"})
+    monkeypatch.chdir(tmp_path)
+    with RunStaging(Path("reports/today"), {"k": "i1"}, "w") as staging:
+        staging.publish(run.model_copy(update={"verdicts": (judged,)}), lambda path: path.touch())
+    assert duckdb.sql(sql).fetchall() == [("passed", 1, 0.1)]
+    assert eval(query, {"polars": polars}).rows() == [("passed", 1)]  # noqa: S307 (our own page)

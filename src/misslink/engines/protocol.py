@@ -25,22 +25,15 @@ class AppSpec:
     app : object
     spec : str or None
         Where it is imported from. None: it was given as an object, which stays in its process.
-    k, depth : int
-    id_key, input_key : str or None
-    timeout : float or None
-        Seconds for a case.
-    settings : mapping or None
-        The app's call-time settings.
+    k : int
+    options : mapping
+        Those of the `Watcher`.
     """
 
     app: Any
     spec: str | None
     k: int
-    depth: int
-    id_key: str | None = None
-    input_key: str | None = None
-    timeout: float | None = None
-    settings: Mapping[str, Any] | None = None
+    options: Mapping[str, Any]
 
 
 class Engine(Protocol):

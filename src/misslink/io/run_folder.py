@@ -177,16 +177,17 @@ def read_complete_run(
     ------
     InputError
         As of `read_run`; or the number of cases, traces, verdicts or links differs from the
-        summary, as in a copy that was cut short.
+        summary, as in a copy that was cut short; or a part is of other cases.
     """
     run = read_run(folder, anywhere=anywhere, progress=progress)
+    known = set(case_ids(run.cases))  # a part of another run has other cases
     counts = {
         "cases.jsonl": (len(run.cases), run.summary.get("cases")),
-        "traces.jsonl": (len(set(case_ids(run.traces))), len(run.cases)),
-        "links.jsonl": (len(set(case_ids(run.links))), len(run.cases)),
+        "traces.jsonl": (len(known & set(case_ids(run.traces))), len(run.cases)),
+        "links.jsonl": (len(known & set(case_ids(run.links))), len(run.cases)),
     }
     coverage = run.summary.get("coverage")
-    judged = Counter(score.metric for score in run.scores)
+    judged = Counter(score.metric for score in run.scores if score.case_id in known)
     for metric, statuses in coverage.items() if isinstance(coverage, dict) else ():
         numbers = statuses.values() if isinstance(statuses, dict) else ()
         total = sum(n for n in numbers if isinstance(n, int))
@@ -195,8 +196,8 @@ def read_complete_run(
     for name, (count, expected) in counts.items():
         if isinstance(expected, int) and count != expected:
             raise InputError(
-                f"this run folder is not complete ({name} has {count} entries and should have "
-                f"{expected}); copy it again, or run  misslink evaluate  again",
+                f"this run folder is not complete ({name} has {count} entries of its cases and "
+                f"should have {expected}); copy it again, or run  misslink evaluate  again",
                 path=redact_url(folder),
             )
     return run

@@ -316,7 +316,7 @@ class JudgeInfo:
     abilities: Mapping[str, Any] | None = None
     learn: Callable[[Mapping[str, Any]], None] | None = None
     check_reachable: Callable[[], Awaitable[None]] | None = None
-    prepare: Callable[[], Awaitable[None]] | None = None
+    prepare: Callable[[], Awaitable[object]] | None = None
     structure: str | None = None
     structure_in_doubt: bool = False
     supports: Callable[[str], bool | None] | None = None

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from misslink.calibration_document import JudgeUsage
 from misslink.documents import Cascade, CascadeStage, Judging
@@ -24,16 +25,30 @@ from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.prompts import Prompts
-from misslink.judge.protocol import Ask, Judge, Reply, SkippedAskError, judge_info
+from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, SkippedAskError, judge_info
 from misslink.judge.readings import Readings
 from misslink.registry import judges
 from misslink.types import Estimate
 
 
+class JudgeState(NamedTuple):
+    """What a session reports, also of one in another process."""
+
+    usage: JudgeUsage
+    cascade: Cascade | None
+    not_asked: int
+    stopped_by: str | None
+    info: JudgeInfo
+
+
 @dataclass(frozen=True)
 class JudgeSpec:
-    """A judge with its configuration, concurrency, response cache, and the ledger of the run's caps."""
+    """A judge with its configuration, concurrency, response cache, and the ledger of the run's caps.
 
+    ``named`` is what it is opened by; of a cascade all of it, while the rest is of the judge alone.
+    """
+
+    named: str | Judge
     judge: Judge
     spec: str | None
     terms: JudgeConfig
@@ -73,6 +88,8 @@ class JudgeSession:
         Questions that were not put, on purpose: the budget or the time of the run is used up.
     stopped_by : str or None
         Why the first of them was not put.
+    elsewhere : JudgeState or None
+        That of the session in another process that was asked in place of this one.
     """
 
     def __init__(
@@ -88,6 +105,7 @@ class JudgeSession:
         self.terms = terms
         self.not_asked = 0
         self.stopped_by: str | None = None
+        self.elsewhere: JudgeState | None = None
         self.cache = cache
         self._stages = stages or {}
 
@@ -128,6 +146,8 @@ class JudgeSession:
         ``stages`` has, by judge, how many questions it was ``sure`` of (the last one: answered), its
         ``agreement`` with the judges after it, and its usage and cost where its replies cost something.
         """
+        if self.elsewhere is not None:
+            return self.elsewhere.cascade
         if not isinstance(self.judge, CascadeJudge):
             return None
         sure: dict[str, tuple[int, Estimate | None]] = {}
@@ -185,6 +205,8 @@ class JudgeSession:
 
         Where questions are sent in batches, ``in_batches`` is the number of calls in batches.
         """
+        if self.elsewhere is not None:
+            return self.elsewhere.usage
         caches, batches = [*self._stages.values(), self.cache], self.batches
         spent = [cache.usage() for cache in caches]
         costs = [self._cost(cache.judge, used) for cache, used in zip(caches, spent, strict=True)]
@@ -262,7 +284,7 @@ def open_judge(
     if judge is None or judge == "none":
         return None
     prompts = Prompts.from_spec(terms.prompts)
-    ledger = Ledger()
+    ledger, named = Ledger(), judge
 
     def wrap(
         judge: str | Judge, terms: JudgeConfig, reach: Callable[[JudgeSpec], Judge]
@@ -270,7 +292,7 @@ def open_judge(
         """One judge with everything around it, and the cache among that."""
         spec = judge if isinstance(judge, str) else None
         bare = create_judge(judge, terms)
-        limited = reach(JudgeSpec(bare, spec, terms, concurrency, cache, ledger))
+        limited = reach(JudgeSpec(named, bare, spec, terms, concurrency, cache, ledger))
         # Batches are shared between processes by their own record.
         claims = not isinstance(limited, BatchJudge)
         cached = CachedJudge(limited, cache, claims=claims, retry_refused=terms.retry_refused)

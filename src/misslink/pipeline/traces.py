@@ -82,15 +82,8 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     config, gold, corpus = context.config, context.gold, context.corpus
     captured, watcher, verified = context.recorded, None, False
     if captured is None:
-        watcher = Watcher(
-            context.app,
-            id_key=config.id_key,
-            depth=config.depth,
-            input_key=config.input_key,
-            labels=labelled_ids(gold.cases),
-            timeout=config.app_timeout,
-            settings=context.app_config,
-        )
+        labels = labelled_ids(gold.cases)
+        watcher = Watcher(context.app, id_key=config.id_key, labels=labels, **_options(context))
         captured, verified = await _watch_app(context, watcher)
         if corpus is None:
             corpus = await watcher.corpus(MAX_LISTED)
@@ -165,6 +158,17 @@ def score_ranks(context: EvaluationContext, captured: CaptureResult) -> RankingR
     return RankingResult(scores, judged_share, unmatched_reason(traces))
 
 
+def _options(context: EvaluationContext) -> Mapping[str, Any]:
+    """How the app is watched, here and by the engine."""
+    config = context.config
+    return {
+        "depth": config.depth,
+        "input_key": config.input_key,
+        "timeout": config.app_timeout,
+        "settings": context.app_config,
+    }
+
+
 async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict[str, Trace], bool]:
     """Run the app for every case, and ask its retriever for the ranks of missed passages.
 
@@ -220,16 +224,8 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
     trace = await capture(first, lambda case: capture_case(watcher, case, context.k))
     total = len(gold.cases)
     context.tick("app", 1, total)
-    spec = AppSpec(
-        context.app,
-        config.spec,
-        context.k,
-        config.depth,
-        watcher.id_key,
-        config.input_key,
-        config.app_timeout,
-        context.app_config,
-    )
+    options = {**_options(context), "id_key": watcher.id_key}
+    spec = AppSpec(context.app, config.spec, context.k, options)
     observe_by_engine = context.engine.observe(watcher, spec)
     other_traces = await map_concurrently(
         other_cases,

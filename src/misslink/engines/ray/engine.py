@@ -1,11 +1,14 @@
-"""The Ray engine: the app and the judge's calls on the workers of a cluster."""
+"""The Ray engine: the app, the judge's calls and the shards on the workers of a cluster."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +16,38 @@ from misslink.capture import Watcher
 from misslink.engines.protocol import AppSpec, Stage
 from misslink.engines.ray.cluster import RayCluster, connect_cluster, import_ray
 from misslink.engines.ray.code_bundle import CodeSource, pack_code
-from misslink.engines.ray.pool import WorkerDiedError, WorkerHandle, WorkerPool
-from misslink.engines.ray.shards import evaluate_on_cluster, is_free
+from misslink.engines.ray.shared_judge import SharedJudge, SharedJudgeActor, SharedJudgeCalls
 from misslink.engines.ray.worker import (
-    SERVER_FACTS,
-    WorkerReply,
+    AppOpening,
+    JudgeOpening,
+    Opening,
+    RayWorker,
+    RemoteWatcher,
+    SentShard,
     WorkerSettings,
-    restore_reply,
-    serializable_ask,
 )
-from misslink.engines.shard import RunFacts, Shard, Turns, evaluate_here
-from misslink.errors import InputError
+from misslink.engines.ray.workers import (
+    MAX_DEATHS,
+    RESUME_HINT,
+    WorkerDiedError,
+    WorkerHandle,
+    Workers,
+)
+from misslink.engines.shard import RunFacts, Shard, Turns
+from misslink.errors import EngineUnreachableError, InputError
 from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.middleware.cache import identity_json
-from misslink.judge.middleware.throttle import ask_with_timeout
-from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, RetryableError, judge_info
-from misslink.judge.session import JudgeSession, JudgeSpec, with_limits
+from misslink.judge.protocol import Judge
+from misslink.judge.session import JudgeSession, JudgeSpec, open_judge, with_limits
+from misslink.parts import lines_of
 from misslink.registry import engines
-from misslink.types import Case, Trace
+from misslink.timeouts import stream_concurrently
+from misslink.types import Case, Link, Trace, Verdict
 
-_MAX_REACHABILITY_TRIES = 3  # if workers die during the check, which costs nothing
-_MAX_WORKER_DEATHS = 3  # of one case: then the case kills them
+_LIMITS = "max_calls", "max_cost", "rpm", "tpm", "deadline"
+_MIN_CPU_SHARE = 0.001  # of a processor; Ray counts in ten-thousandths
+_MAX_CALLS = 100_000  # of an actor at once, most of which wait
 # Variables with addresses and keys of judges and apps; no others are sent to workers.
 _FORWARDED_SUFFIXES = "_API_KEY", "_BASE_URL", "_API_BASE", "_ENDPOINT", "_API_VERSION"
 _FORWARDED_PREFIX = "OPENAI_"
@@ -65,27 +78,29 @@ def open_ray(address: str | None = None, workers: int | None = None) -> RayEngin
 
 
 class RayEngine:
-    """Apps and judges on workers of a cluster; the cache and all limits in this process.
+    """Apps, judges and shards on workers of a cluster; the judge's cache and limits in one process.
 
     Parameters
     ----------
     cluster : Cluster
     workers : int or None
-
-    Attributes
-    ----------
-    pool : Pool
-        The workers.
+        None: one for each processor.
     """
 
     name = "ray"
 
     def __init__(self, cluster: RayCluster, workers: int | None = None) -> None:
+        self.count = workers or cluster.processors
         self._cluster = cluster
         self._folder = Path.cwd()
         self._threads = 1
-        self._opened = 0
-        self.pool = WorkerPool(cluster, workers or cluster.processors, self._settings)
+        self._openings: list[Opening] = []
+        self._watching: dict[str, WorkerHandle] = {}  # which worker ran the app, by case
+        self._suspects = asyncio.Lock()
+        self._shared: SharedJudge | None = None  # unless there is none, or it is free
+        self._started: list[Any] = []
+        # Names are taken within a namespace, which a process may share with another run.
+        self._namespace = f"misslink-{uuid.uuid4().hex}"
 
     def at_once(self, stage: Stage, concurrency: int) -> int:  # noqa: ARG002 (the same for all)
         """As many as were asked for, on all workers together."""
@@ -93,20 +108,30 @@ class RayEngine:
         return concurrency
 
     def reach(self, spec: JudgeSpec) -> Judge:
-        """Return the judge as the workers have it, within the same limits as anywhere.
+        """Return the judge in a process that all workers ask; each has one without limits for itself.
 
         Raises
         ------
         InputError
             It was given as an object that cannot be sent, or its code is too large.
         """
-        if isinstance(spec.judge, HeuristicJudge):  # each shard has it where it is evaluated
+        if isinstance(spec.judge, HeuristicJudge) and not any(
+            getattr(spec.terms, name) is not None for name in _LIMITS
+        ):
             return with_limits(spec)
-        key = self._key("judge")
         own = spec.spec is not None and is_custom_judge(spec.spec)
-        sought = self._sought(spec.spec, spec.judge, "judge", packable=own)
-        self.pool.open(key, "open_judge", sought, spec.terms, identity_json(spec.judge))
-        return with_limits(replace(spec, judge=RemoteJudge(spec.judge, self.pool, key)))
+        found = self._opening("judge", spec.spec, spec.judge, packable=own)
+        opening = JudgeOpening(*found, spec.terms, identity_json(spec.judge))
+        named = spec.named if isinstance(spec.named, str) else opening.target()
+        settings, cache = self.workers.settings, spec.cache and spec.cache.absolute()
+        actors = {member.name: member.actor for member in self.workers.all}
+        opened = settings, named, opening, cache, spec.concurrency, actors
+        # On this machine, where the cache is.
+        place = {f"node:{import_ray().util.get_node_ip_address()}": _MIN_CPU_SHARE}
+        actor = self._start(SharedJudgeActor, "misslink-judge", num_cpus=0, resources=place)
+        calls = SharedJudgeCalls(actor, replace(settings, shared=True))
+        self._shared = SharedJudge(spec.judge, calls, opened)
+        return with_limits(replace(spec, judge=self._shared))
 
     def observe(
         self,
@@ -120,20 +145,23 @@ class RayEngine:
         InputError
             It was given as an object that cannot be sent, or its code is too large.
         """
-        key = self._key("app")
-        sought = self._sought(app.spec, app.app, "app", packable=True)
-        self.pool.open(key, "open_app", sought, replace(app, app=None))
+        found = self._opening("app", app.spec, app.app, packable=True)
+        opening = AppOpening(*found, replace(app, app=None))
+        self._openings.append(opening)
 
         async def observed(case: Case) -> Trace:
-            for deaths in range(_MAX_WORKER_DEATHS):
-                async with self.pool.turn(key, deaths) as member:
+            for deaths in range(MAX_DEATHS):
+                # So that its next death is no other suspect's.
+                async with self._suspects if deaths else contextlib.nullcontext():
+                    member = await self.workers.ready()
                     with contextlib.suppress(WorkerDiedError):
-                        reply = await self.pool.call(member, "capture", "observe", key, case)
+                        reply = await self.workers.call(member, "observe", opening, case)
                         trace: Trace = reply.result()
+                        self._watching[case.id] = member
                         return trace
             return Trace(
                 case_id=case.id,
-                error=f"each of {_MAX_WORKER_DEATHS} worker processes died while the app answered this question",
+                error=f"each of {MAX_DEATHS} worker processes died while the app answered this question",
             )
 
         return observed
@@ -146,27 +174,104 @@ class RayEngine:
         turns: Turns,
         keep: Callable[[Shard, list[Any]], object],
     ) -> None:
-        """Evaluate shards as tasks of the cluster.
+        """Evaluate shards on workers, and hand them on in their order.
 
-        Where the judge has limits, or linking asks the app's retrievers deeper, they are evaluated in
-        this process, and the judge's calls are made on workers.
+        Raises
+        ------
+        EngineUnreachableError
+            The workers of a shard died again and again.
         """
-        if is_free(judge) and not (facts.measured and facts.measured.deepen):
-            cluster, workers = self._cluster, self.pool.count
-            await evaluate_on_cluster(cluster, workers, shards, facts, judge, turns, keep)
-        else:
-            await evaluate_here(shards, facts, judge, turns, keep)
+        # What shards need of the run goes to each node once, without what it has of single cases.
+        of_run, measured = facts, facts.measured
+        if measured is not None:
+            of_run = replace(facts, measured=replace(measured.of_cases([]), deepen=None))
+        known = import_ray().put(of_run)
+        if self._shared is not None:
+            await self._shared.open()
+
+        async def work(shard: Shard) -> tuple[Shard, list[Any]]:
+            sent = await self._sent(shard, facts, judge)
+            lines, calls, from_cache = await self._evaluated(sent, [known], shard)
+            if judge is not None and self._shared is not None:
+                await self._shared.report_to(judge)
+            elif judge is not None:
+                judge.cache.calls += calls
+                judge.cache.from_cache += from_cache
+            for _ in shard.cases:
+                turns.done()
+            model = Verdict if facts.measured is None else Link
+            return shard, [model.model_validate_json(line) for line in lines]
+
+        at_once = max(self.count, turns.shards)
+        await stream_concurrently(shards, work, at_once, lambda made: keep(*made))
 
     async def close(self) -> None:
         """End the workers, and leave the cluster; one of this machine alone ends."""
+        ray = import_ray()
         try:
-            await self.pool.end()
+            if self._started and not self._cluster.shared:  # they have unpacked code into folders
+                settings = self.workers.settings
+                calls = [actor.call.remote(settings, "leave") for actor in self._started]
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(5.0):
+                        await asyncio.gather(*calls, return_exceptions=True)
+            for actor in self._started:
+                ray.kill(actor)
         finally:
             self._cluster.leave()
 
-    def _key(self, kind: str) -> str:
-        self._opened += 1
-        return f"{kind}-{self._opened}"
+    @cached_property
+    def workers(self) -> Workers:
+        """The workers."""
+        # They mostly wait, so several may share a processor.
+        share = min(1.0, max(_MIN_CPU_SHARE, 1000 * self._cluster.processors // self.count / 1000))
+        names = [f"misslink-worker-{number}" for number in range(self.count)]
+        options = {"num_cpus": share, "scheduling_strategy": "SPREAD", "max_restarts": -1}
+        actors = {name: self._start(RayWorker, name, **options) for name in names}
+        return Workers(actors, self._settings(), self._openings)
+
+    def _start(self, kind: type, name: str, **options: Any) -> Any:
+        """Start a process."""
+        actor = (
+            import_ray()
+            .remote(kind)
+            .options(name=name, namespace=self._namespace, max_concurrency=_MAX_CALLS, **options)
+        )
+        self._started.append(actor.remote())
+        return self._started[-1]
+
+    async def _sent(self, shard: Shard, facts: RunFacts, judge: JudgeSession | None) -> SentShard:
+        """A shard as it is sent; the driver asks deeper where it ran the app itself."""
+        measured, deeper = facts.measured, dict[str, Trace | RemoteWatcher]()
+        if measured is not None:
+            ids = [case.id for case in shard.cases]
+            for case, trace in zip(shard.cases, shard.traces, strict=True):
+                if measured.deepen and (member := self._watching.get(case.id)):
+                    opening = self._openings[-1]
+                    deeper[case.id] = RemoteWatcher(member.actor, self.workers.settings, opening)
+                elif measured.deepen:
+                    deeper[case.id] = await measured.deepen(case, trace, lambda _: True)
+            measured = replace(measured.of_cases(ids), pool=None, deepen=None, nearest={})
+        opens: Callable[[], Any] | None = None
+        if judge is not None:
+            cache, terms = judge.cache.path if self._cluster.shared else None, judge.terms
+            cache, count = cache and cache.absolute(), len(shard.cases)
+            opens = partial(open_judge, "heuristic", cache=cache, concurrency=count, terms=terms)
+            if self._shared is not None:
+                opens = self._shared.for_workers(judge, cache)
+        texts = [tuple(lines_of(part)) for part in (shard.cases, shard.traces, shard.verdicts)]
+        return SentShard(texts, measured, opens, deeper)
+
+    async def _evaluated(self, sent: SentShard, known: list[Any], shard: Shard) -> Any:
+        """Have a worker evaluate a shard, and another one where it dies."""
+        for _ in range(1 + MAX_DEATHS):
+            member = await self.workers.ready()
+            with contextlib.suppress(WorkerDiedError):
+                return (await self.workers.call(member, "evaluate", sent, known)).result()
+        raise EngineUnreachableError(
+            f"{1 + MAX_DEATHS} worker processes died while they evaluated the cases "
+            f"'{shard.cases[0].id}' to '{shard.cases[-1].id}'; {RESUME_HINT}"
+        )
 
     def _settings(self) -> WorkerSettings:
         passed_on = {
@@ -176,144 +281,20 @@ class RayEngine:
         }
         return WorkerSettings(str(self._folder), self._cluster.shared, self._threads, passed_on)
 
-    def _sought(self, spec: str | None, thing: Any, kind: str, *, packable: bool) -> CodeSource:
+    def _opening(
+        self, kind: str, spec: str | None, thing: Any, *, packable: bool
+    ) -> tuple[str, CodeSource, tuple[Any, ...]]:
         """How the workers find an app or a judge."""
         if spec is not None:
             packs = packable and not self._cluster.shared
-            return (pack_code(spec, self._folder) if packs else None) or CodeSource(spec)
+            found = (pack_code(spec, self._folder) if packs else None) or CodeSource(spec)
+            archive = (import_ray().put(found.archive),) if found.archive else ()
+            return kind, replace(found, archive=None), archive
         try:
-            return CodeSource(None, import_ray().cloudpickle.dumps(thing))
+            return kind, CodeSource(None, import_ray().cloudpickle.dumps(thing)), ()
         except Exception as error:
             raise InputError(
                 f"the {kind} was given as an object, and cannot be sent to other processes "
                 f"({type(error).__name__}: {' '.join(str(error).split())[:200]}); name where it is "
                 f"imported from instead, such as file.py:name"
             ) from error
-
-
-class RemoteJudge:
-    """A judge that each worker has opened under `key`; `judge` is the same, opened here.
-
-    What a server supports is detected once: until the first reply all questions go to one worker,
-    and the judges of the other workers learn the result.
-    """
-
-    def __init__(self, judge: Judge, pool: WorkerPool, key: str) -> None:
-        self.name: str = judge.name
-        self.identity: Mapping[str, Any] = judge.identity
-        self._bare = judge
-        self._pool = pool
-        self._key = key
-        self._found: dict[str, Any] = {}
-        self._sent: dict[str, int] = {}  # by worker, the dead ones too
-        self._first: WorkerHandle | None = None
-        self._deaths: dict[str, int] = {}  # of workers, by the question that they were asked
-
-    @property
-    def info(self) -> JudgeInfo:
-        """The info of the judge, with what the judges on the workers detected."""
-        own = judge_info(self._bare)
-        return replace(
-            own,
-            **{name: self._found.get(name) or getattr(own, name) for name in SERVER_FACTS},
-            max_concurrency=own.max_concurrency and own.max_concurrency * self._pool.count,
-            check_reachable=own.check_reachable and self._reachable,
-            prepare=None,  # each worker prepares its own judge
-            requests_sent=None if own.requests_sent is None else sum(self._sent.values()),
-        )
-
-    async def ask(self, ask: Ask) -> Reply:
-        """Ask once, on the least busy worker.
-
-        Raises
-        ------
-        EngineUnreachableError
-            No worker can be had.
-        RetryableError
-            The worker died during the call, which may be charged; or what the judge raises.
-        """
-        async with self._turn(ask) as worker:
-            return await worker.ask(ask)
-
-    async def ask_with_timeout(self, ask: Ask, seconds: float, begin: Callable[[], None]) -> Reply:
-        """Ask as `ask` does; waiting for a worker does not count as time.
-
-        The parameters are those of the function of this name.
-        """
-        async with self._turn(ask) as worker:
-            return await ask_with_timeout(worker, ask, seconds, begin)
-
-    async def close(self) -> None:
-        """Close the judge, here and on the workers."""
-        await self._pool.close(self._key, "close_judge")
-        await self._bare.close()
-
-    async def _reachable(self) -> None:
-        """Check on a worker, because the calls come from there."""
-        for _ in range(_MAX_REACHABILITY_TRIES):
-            member = await self._probing_worker() or await self._pool.ready(self._key)
-            try:
-                answer = await self._pool.call(member, "judge", "reachable", self._key)
-            except WorkerDiedError:
-                continue
-            self._note(member, answer)
-            answer.result()
-            return
-
-    async def _put(self, member: WorkerHandle, ask: Ask) -> Reply:
-        abilities = self.info.abilities or {}
-        try:
-            answer = await self._pool.call(
-                member, "judge", "ask", self._key, serializable_ask(ask), dict(abilities)
-            )
-        except WorkerDiedError as death:
-            self._deaths[ask.key] = self._deaths.get(ask.key, 0) + 1
-            # Like a call that was cut off: the server may charge for it.
-            raise RetryableError(f"the worker {death.name} died meanwhile", "time") from None
-        self._note(member, answer)
-        reply = answer.result()
-        return restore_reply(reply, ask) if isinstance(reply, Reply) else reply
-
-    @contextlib.asynccontextmanager
-    async def _turn(self, ask: Ask) -> AsyncIterator[_JudgeOnWorker]:
-        """A worker for a question: the probing one until it is known what the server supports."""
-        deaths = self._deaths.get(ask.key, 0)
-        if not deaths and (first := await self._probing_worker()):
-            yield _JudgeOnWorker(self, first)
-            return
-        async with self._pool.turn(self._key, deaths) as member:
-            yield _JudgeOnWorker(self, member)
-
-    async def _probing_worker(self) -> WorkerHandle | None:
-        """The worker that detects what the server supports; None if that is known."""
-        if self.info.abilities != {}:
-            return None
-        if self._first is None or not self._first.can(self._key):
-            self._first = await self._pool.ready(self._key)
-        return self._first
-
-    def _note(self, member: WorkerHandle, answer: WorkerReply) -> None:
-        """Store what a worker's judge has detected, for this process and the other workers."""
-        if answer.sent is not None:
-            self._sent[member.name] = max(answer.sent, self._sent.get(member.name, 0))
-        facts = {name: value for name, value in answer.facts.items() if value}
-        news = "abilities" in facts and facts["abilities"] != self._found.get("abilities")
-        learn = judge_info(self._bare).learn
-        if news and learn is not None:
-            learn(facts["abilities"])
-        self._found |= facts
-
-
-class _JudgeOnWorker:
-    """The judge on one worker, as a judge of its own for `ask_with_timeout`."""
-
-    def __init__(self, remote: RemoteJudge, member: WorkerHandle) -> None:
-        self.name, self.identity = remote.name, remote.identity
-        self._remote = remote
-        self._member = member
-
-    async def ask(self, ask: Ask) -> Reply:
-        return await self._remote._put(self._member, ask)  # noqa: SLF001 (its own other half)
-
-    async def close(self) -> None:
-        """`RemoteJudge.close` closes it."""
