@@ -55,7 +55,7 @@ def test_fixes_count_the_failed_cases_that_get_all_they_lost():
     assert hybrid.cases == tuple(f"c{n}" for n in range(20, 29))
     assert (rerank.retrieves, rerank.basis) == (18, "at_most")
     step = first_step(run)
-    assert (step["fix"], step["owner"], step["cases"]) == ("larger_k", "retriever", 18)
+    assert (step.fix, step.owner, step.cases) == ("larger_k", "retriever", 18)
 
 
 def test_only_the_passages_of_lost_needs_count():
@@ -98,7 +98,7 @@ def test_the_first_step_is_for_the_owner_of_most_failures():
     rows = [*links(4, "miss", 4, BELOW), *links(9, "hit", 9)]
     rows[4:] = [row.model_copy(update={"failure": "over_refused"}) for row in rows[4:]]
     step = first_step(run_missing(rows))
-    assert (step["fix"], step["owner"], step["cases"]) == ("over_refused", "generator", 9)
+    assert (step.fix, step.owner, step.cases) == ("over_refused", "generator", 9)
     assert [fix.retrieves for fix in rank_fixes(run_missing(rows))] == [4, 4]
 
 
