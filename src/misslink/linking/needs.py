@@ -151,10 +151,6 @@ class NeedLocator:
         for need in needs:
             taken = {row.candidate.miss.passage_id for row in rows if row.candidate}
             rows.append(self._locate(need, taken))
-        holders = {row.need.passage_id for row in rows if not row.is_lost}
-        if self.level == "partial" and self.known.relevant <= holders:
-            # Each labelled passage in the prompt holds another need: what is left is in the others.
-            rows = [self._by_miss(r.need) or r if r.is_unknown else r for r in rows]
         return NeedsTable(tuple(rows), self._sufficiency(rows))
 
     def passed_table(self, needs: Sequence[Need]) -> NeedsTable:
@@ -264,7 +260,7 @@ class NeedLocator:
         """Where the labels say that a need is, which no text shows."""
         if self.level == "hit" and not self.denied and not self._stale:
             return self._in_prompt(need, "label", None)
-        denied = self.level == "miss" or (self.level == "partial" and self.denied)
+        denied = self.level in {"miss", "partial"}
         return (self._by_miss(need, taken) if denied else None) or self._unlocated(need)
 
     def _by_miss(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed | None:
@@ -446,8 +442,9 @@ def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support
 def _may_state(passage: str, claim: str, question: str) -> bool:
     """Whether a passage has the words to state a claim; else it is not read.
 
-    Half of those that claim and question share (where they share none, of the question's), each name
-    among these, and half of what the claim says beyond the question. Passages on like subjects differ
+    Half of those that claim and question share (where they share none, of the question's, but for a
+    claim that relates two names, such as a second hop), half of what the claim says beyond the
+    question, and each name among both. Passages on like subjects differ
     in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
     shared, names, own = _subject(claim, question)
@@ -463,5 +460,7 @@ def _may_state(passage: str, claim: str, question: str) -> bool:
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
     """The words that a claim shares with its question, the names among them, and its own words."""
     asked, said = content_stems(question), content_stems(claim)
-    names = subject_names(question)
-    return asked & said or asked, names & said, said - asked
+    names = {name for name in subject_names(claim) - asked if not name[0].isdigit()}
+    own = said - asked
+    shared = asked & said or (frozenset() if len(names) > 1 and own > names else asked)
+    return shared, subject_names(question) & said | names, own
