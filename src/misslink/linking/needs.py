@@ -212,7 +212,8 @@ class NeedLocator:
     def _locate(self, need: Need, taken: AbstractSet[str]) -> LocatedNeed:
         rests = need.stated == "states" and self.known.answer == "faithful" and self.known.claims
         if self.known.sufficient_judge == "yes" or rests:
-            return self._in_prompt(need, "judge", self.find_shown(need))
+            holder = self.find_shown(need)
+            return self._in_prompt(need, "judge", holder.id if holder else None)
         if need.source == "label":
             return self._locate_label(need)
         if need.source == "question":
@@ -229,19 +230,24 @@ class NeedLocator:
         is_silent = all(each is None for each in word)
         agreed = self.known.sufficient_judge == "no"
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
-        if by_words and (holder := self.find_shown(need)) is not None:
-            return self._in_prompt(need, "matcher", holder)
+        holder = self.find_shown(need) if by_words else None
+        if holder is not None and self._is_on_subject(holder.text):
+            return self._in_prompt(need, "matcher", holder.id)
         outside = [c for c in self.candidates if not c.labelled or self.level != "hit"]
-        held = next((c for c in outside if self.holds(c.text, need)), None)
+        holding = [c for c in outside if self.holds(c.text, need)]
+        held = min(holding, key=lambda c: not self._is_on_subject(c.text), default=None)
         absent = self._is_absent(need)
-        if held and (held.labelled or self._is_on_subject(held) or not absent):
+        if held and (self._is_on_subject(held.text) or not (holder or (absent and not held.labelled))):
             return self._lost(need, held, "matcher")
         absent = absent and self.level != "hit"
+        if holder is not None and not absent:
+            return self._in_prompt(need, "matcher", holder.id)
         return self._unlocated(need) if absent else self._by_label(need, taken)
 
-    def _is_on_subject(self, candidate: Candidate) -> bool:
+    def _is_on_subject(self, text: str) -> bool:
+        """Whether a text has what the question names; others may state the same of something else."""
         names = subject_names(self.known.case.judged_question)
-        return not candidate.text or names <= set(passage_stems(candidate.text))
+        return not text or names <= set(passage_stems(text))
 
     def _is_absent(self, need: Need) -> bool:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
@@ -249,7 +255,7 @@ class NeedLocator:
         own = content_stems(need.text) - content_stems(question)
         for c in self.candidates:
             holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
-            if c.labelled and (holds_most or self._is_on_subject(c)):
+            if c.labelled and (holds_most or self._is_on_subject(c.text)):
                 return False
         denied = self.denied and not self.known.by_heuristic
         if self.lacks is None or not (denied or own_values(need.text, question)):
@@ -342,25 +348,29 @@ class NeedLocator:
         }
         return LocatedNeed(need.model_copy(update=update), candidate)
 
-    def find_shown(self, need: Need) -> str | None:
-        """The shown passage that holds a need by its words, or the first of several that do."""
-        if need.source == "label":
-            return need.passage_id
+    def find_shown(self, need: Need) -> Passage | None:
+        """The shown passage that holds a need by its words, or the first of several that do.
+
+        One on the subject goes first, and several are all on it.
+        """
         if need.source == "question":
-            return self.asked.id if self.asked else None
-        single = (passage.id for passage in self._shown if self.holds(passage.text, need))
-        if (holder := next(single, None)) is not None:
-            return holder
+            return self.asked
+        if need.source == "label":
+            return next((each for each in self._shown if each.id == need.passage_id), None)
+        on_subject = [each for each in self._shown if self._is_on_subject(each.text)]
+        for passage in (*on_subject, *self._shown):
+            if self.holds(passage.text, need):
+                return passage
         own, parts = _subject(need.text, self.known.case.judged_question)[2], list[Passage]()
         found: set[str] = set()
-        for passage in self._shown:
+        for passage in on_subject:
             if more := own.intersection(passage_stems(passage.text)) - found:
                 parts.append(passage)
                 found |= more
         if len(parts) < _SEVERAL or len(found) < _MIN_JOINED * len(own):
             return None
         joined = " ".join(part.text for part in parts)
-        return parts[0].id if self.holds(joined, need) else None
+        return parts[0] if self.holds(joined, need) else None
 
     def holds(self, text: str, need: Need) -> bool:
         """Whether a passage alone holds a need, by its words."""
