@@ -231,22 +231,27 @@ class NeedLocator:
         agreed = self.known.sufficient_judge == "no"
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
         holder = self.find_shown(need) if by_words else None
-        if holder is not None and self._is_on_subject(holder.text):
+        if holder is not None and self._is_on_subject(holder.text, need):
             return self._in_prompt(need, "matcher", holder.id)
         outside = [c for c in self.candidates if not c.labelled or self.level != "hit"]
         holding = [c for c in outside if self.holds(c.text, need)]
-        held = min(holding, key=lambda c: not self._is_on_subject(c.text), default=None)
         absent = self._is_absent(need)
-        if held and (self._is_on_subject(held.text) or not (holder or (absent and not held.labelled))):
-            return self._lost(need, held, "matcher")
+        apart = holder is None and self.level not in LABELLED and not absent
+        for held in holding:
+            if held.labelled or apart or self._is_on_subject(held.text, need):
+                return self._lost(need, held, "matcher")
         absent = absent and self.level != "hit"
         if holder is not None and not absent:
             return self._in_prompt(need, "matcher", holder.id)
         return self._unlocated(need) if absent else self._by_label(need, taken)
 
-    def _is_on_subject(self, text: str) -> bool:
-        """Whether a text has what the question names; others may state the same of something else."""
-        names = subject_names(self.known.case.judged_question)
+    def _is_on_subject(self, text: str, need: Need) -> bool:
+        """Whether a text has what the question names; others may state the same of something else.
+
+        A need that relates names by itself may be a hop away.
+        """
+        question = self.known.case.judged_question
+        names = subject_names(question) if _subject(need.text, question)[0] else frozenset()
         return not text or names <= set(passage_stems(text))
 
     def _is_absent(self, need: Need) -> bool:
@@ -255,7 +260,7 @@ class NeedLocator:
         own = content_stems(need.text) - content_stems(question)
         for c in self.candidates:
             holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
-            if c.labelled and (holds_most or self._is_on_subject(c.text)):
+            if c.labelled and (holds_most or self._is_on_subject(c.text, need)):
                 return False
         denied = self.denied and not self.known.by_heuristic
         if self.lacks is None or not (denied or own_values(need.text, question)):
@@ -357,13 +362,14 @@ class NeedLocator:
             return self.asked
         if need.source == "label":
             return next((each for each in self._shown if each.id == need.passage_id), None)
-        on_subject = [each for each in self._shown if self._is_on_subject(each.text)]
+        on_subject = [each for each in self._shown if self._is_on_subject(each.text, need)]
         for passage in (*on_subject, *self._shown):
             if self.holds(passage.text, need):
                 return passage
-        own, parts = _subject(need.text, self.known.case.judged_question)[2], list[Passage]()
+        shared, _, own = _subject(need.text, self.known.case.judged_question)
+        parts = list[Passage]()
         found: set[str] = set()
-        for passage in on_subject:
+        for passage in on_subject if shared else ():
             if more := own.intersection(passage_stems(passage.text)) - found:
                 parts.append(passage)
                 found |= more
