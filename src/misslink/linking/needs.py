@@ -356,27 +356,28 @@ class NeedLocator:
     def find_shown(self, need: Need) -> Passage | None:
         """The shown passage that holds a need by its words, or the first of several that do.
 
-        One on the subject goes first, and several are all on it.
+        One on the subject goes first, and several are on it together.
         """
         if need.source == "question":
             return self.asked
         if need.source == "label":
             return next((each for each in self._shown if each.id == need.passage_id), None)
         on_subject = [each for each in self._shown if self._is_on_subject(each.text, need)]
-        for passage in (*on_subject, *self._shown):
+        ordered = tuple(dict.fromkeys((*on_subject, *self._shown)))
+        for passage in ordered:
             if self.holds(passage.text, need):
                 return passage
         shared, _, own = _subject(need.text, self.known.case.judged_question)
         parts = list[Passage]()
         found: set[str] = set()
-        for passage in on_subject if shared else ():
+        for passage in ordered if shared else ():
             if more := own.intersection(passage_stems(passage.text)) - found:
                 parts.append(passage)
                 found |= more
         if len(parts) < _SEVERAL or len(found) < _MIN_JOINED * len(own):
             return None
         joined = " ".join(part.text for part in parts)
-        return parts[0] if self.holds(joined, need) else None
+        return parts[0] if self._is_on_subject(joined, need) and self.holds(joined, need) else None
 
     def holds(self, text: str, need: Need) -> bool:
         """Whether a passage alone holds a need, by its words."""
