@@ -214,10 +214,9 @@ class NeedLocator:
         if self.known.sufficient_judge == "yes" or rests:
             holder = self.find_shown(need)
             return self._in_prompt(need, "judge", holder.id if holder else None)
-        if need.source == "label":
-            return self._locate_label(need)
-        if need.source == "question":
-            return self._locate_question(need)
+        if need.source != "reference":
+            locate = self._locate_label if need.source == "label" else self._locate_question
+            return locate(need)
         word = [self.said.get((need.text, passage.text)) for passage in self._shown]
         whole = [w is not None and w.relation == "would_support" and not w.is_part for w in word]
         if any(whole):
@@ -362,8 +361,7 @@ class NeedLocator:
             return self.asked
         if need.source == "label":
             return next((each for each in self._shown if each.id == need.passage_id), None)
-        on_subject = [each for each in self._shown if self._is_on_subject(each.text, need)]
-        ordered = tuple(dict.fromkeys((*on_subject, *self._shown)))
+        ordered = sorted(self._shown, key=lambda one: not self._is_on_subject(one.text, need))
         for passage in ordered:
             if self.holds(passage.text, need):
                 return passage
