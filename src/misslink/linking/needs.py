@@ -365,7 +365,7 @@ class NeedLocator:
         for passage in ordered:
             if self.holds(passage.text, need):
                 return passage
-        shared, _, own = _subject(need.text, self.known.case.judged_question)
+        shared, _, own, _ = _subject(need.text, self.known.case.judged_question)
         parts = list[Passage]()
         found: set[str] = set()
         for passage in ordered if shared else ():
@@ -457,25 +457,26 @@ def compare_claim(claim: str, passages: Sequence[str], question: str) -> Support
 def _may_state(passage: str, claim: str, question: str) -> bool:
     """Whether a passage has the words to state a claim; else it is not read.
 
-    Half of those that claim and question share (where they share none, of the question's, but for a
-    claim that relates two names, such as a second hop), half of what the claim says beyond the
-    question, and each name among both. Passages on like subjects differ
+    Half of those that claim and question share, or of the question's where they share none, each name
+    among these, and half of what the claim says beyond the question. A claim that relates names by
+    itself, such as a second hop, needs each of its own instead. Passages on like subjects differ
     in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
-    shared, names, own = _subject(claim, question)
+    shared, names, own, told = _subject(claim, question)
     held = (shared | names | own).intersection(passage_stems(passage))
     return (
         names <= held
         and 2 * len(shared & held) >= len(shared)
         and len(own & held) >= _MIN_OWN * len(own)
+        and (bool(shared) or told <= held)
     )
 
 
 @lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
-    """The words that a claim shares with its question, the names among them, and its own words."""
+    """The words that a claim shares with its question, the names among them, its own, and names in these."""
     asked, said = content_stems(question), content_stems(claim)
     names = {name for name in subject_names(claim) - asked if not name[0].isdigit()}
     own = said - asked
     shared = asked & said or (frozenset() if len(names) > 1 and own > names else asked)
-    return shared, subject_names(question) & said | names, own
+    return shared, subject_names(question) & said, own, frozenset(names)
