@@ -137,6 +137,11 @@ class AnswerOutcome:
             judged=bool(verdicts),
             unknown_reason=answer_unknown or correct_unknown,
         )
+        if known.has_no_answer and by_heuristic and known.answer == "faithful":
+            # A fact beside it that the passages state is no answer to what has none.
+            answered = trace.answer or ""
+            if any(declines(answered[a:b]) for a, b in sentence_spans(answered)):
+                return replace(known, answer="declined", declined=True)
         if not known._is_unread:
             return known
         unread = None if correct else "the heuristic judge does not read the answer's language"
@@ -160,6 +165,20 @@ class AnswerOutcome:
             any(says_beyond(each, claim.text, question) for each in about)
             for claim in self.all_claims
             if claim.support != "supported"
+        )
+
+    @property
+    def states_reference(self) -> bool:
+        """Whether all that the heuristic judge finds unsupported in a right answer is what the reference says.
+
+        Words then speak against the passages, and not against the answer.
+        """
+        return (
+            self.by_heuristic
+            and self.answer == "unfaithful"
+            and self.correct is True
+            and self.complete is not False
+            and all(claim.correct for _, claim in self.bad_claims)
         )
 
     def failed(self, sufficient: Sufficiency = "unknown") -> bool:

@@ -146,10 +146,6 @@ class NeedLocator:
         for need in needs:
             taken = {row.candidate.miss.passage_id for row in rows if row.candidate}
             rows.append(self._locate(need, taken))
-        holders = {row.need.passage_id for row in rows if not row.is_lost}
-        if self.level == "partial" and self.known.relevant <= holders:
-            # Each labelled passage in the prompt holds another need: what is left is in the others.
-            rows = [self._by_miss(r.need) or r if r.is_unknown else r for r in rows]
         return NeedsTable(tuple(rows), self._sufficiency(rows))
 
     def passed_table(self, needs: Sequence[Need]) -> NeedsTable:
@@ -211,11 +207,11 @@ class NeedLocator:
     def _locate(self, need: Need, taken: AbstractSet[str]) -> LocatedNeed:
         rests = need.stated == "states" and self.known.answer == "faithful" and self.known.claims
         if self.known.sufficient_judge == "yes" or rests:
-            return self._in_prompt(need, "judge", self.find_shown(need))
-        if need.source == "label":
-            return self._locate_label(need)
-        if need.source == "question":
-            return self._locate_question(need)
+            holder = self.find_shown(need)
+            return self._in_prompt(need, "judge", holder.id if holder else None)
+        if need.source != "reference":
+            locate = self._locate_label if need.source == "label" else self._locate_question
+            return locate(need)
         word = [self.said.get((need.text, passage.text)) for passage in self._shown]
         whole = [w is not None and w.relation == "would_support" and not w.is_part for w in word]
         if any(whole):
@@ -228,19 +224,29 @@ class NeedLocator:
         is_silent = all(each is None for each in word)
         agreed = self.known.sufficient_judge == "no"
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
-        if by_words and (holder := self.find_shown(need)) is not None:
-            return self._in_prompt(need, "matcher", holder)
+        holder = self.find_shown(need) if by_words else None
+        if holder is not None and self._is_on_subject(holder.text, need):
+            return self._in_prompt(need, "matcher", holder.id)
         outside = [c for c in self.candidates if not c.labelled or self.level != "hit"]
-        held = next((c for c in outside if self.holds(c.text, need)), None)
+        holding = [c for c in outside if self.holds(c.text, need)]
         absent = self._is_absent(need)
-        if held and (held.labelled or self._is_on_subject(held) or not absent):
-            return self._lost(need, held, "matcher")
+        apart = holder is None and self.level not in LABELLED and not absent
+        for held in holding:
+            if held.labelled or apart or self._is_on_subject(held.text, need):
+                return self._lost(need, held, "matcher")
         absent = absent and self.level != "hit"
+        if holder is not None and not absent:
+            return self._in_prompt(need, "matcher", holder.id)
         return self._unlocated(need) if absent else self._by_label(need, taken)
 
-    def _is_on_subject(self, candidate: Candidate) -> bool:
-        names = subject_names(self.known.case.judged_question)
-        return not candidate.text or names <= set(passage_stems(candidate.text))
+    def _is_on_subject(self, text: str, need: Need) -> bool:
+        """Whether a text has what the question names; others may state the same of something else.
+
+        A need that relates names by itself may be a hop away.
+        """
+        question = self.known.case.judged_question
+        names = subject_names(question) if _subject(need.text, question)[0] else frozenset()
+        return not text or names <= set(passage_stems(text))
 
     def _is_absent(self, need: Need) -> bool:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
@@ -248,7 +254,7 @@ class NeedLocator:
         own = content_stems(need.text) - content_stems(question)
         for c in self.candidates:
             holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
-            if c.labelled and (holds_most or self._is_on_subject(c)):
+            if c.labelled and (holds_most or self._is_on_subject(c.text, need)):
                 return False
         denied = self.denied and not self.known.by_heuristic
         if self.lacks is None or not (denied or own_values(need.text, question)):
@@ -259,7 +265,7 @@ class NeedLocator:
         """Where the labels say that a need is, which no text shows."""
         if self.level == "hit" and not self.denied and not self._stale:
             return self._in_prompt(need, "label", None)
-        denied = self.level == "miss" or (self.level == "partial" and self.denied)
+        denied = self.level in {"miss", "partial"}
         return (self._by_miss(need, taken) if denied else None) or self._unlocated(need)
 
     def _by_miss(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed | None:
@@ -341,25 +347,30 @@ class NeedLocator:
         }
         return LocatedNeed(need.model_copy(update=update), candidate)
 
-    def find_shown(self, need: Need) -> str | None:
-        """The shown passage that holds a need by its words, or the first of several that do."""
-        if need.source == "label":
-            return need.passage_id
+    def find_shown(self, need: Need) -> Passage | None:
+        """The shown passage that holds a need by its words, or the first of several that do.
+
+        One on the subject goes first, and several are on it together.
+        """
         if need.source == "question":
-            return self.asked.id if self.asked else None
-        single = (passage.id for passage in self._shown if self.holds(passage.text, need))
-        if (holder := next(single, None)) is not None:
-            return holder
-        own, parts = _subject(need.text, self.known.case.judged_question)[2], list[Passage]()
+            return self.asked
+        if need.source == "label":
+            return next((each for each in self._shown if each.id == need.passage_id), None)
+        ordered = sorted(self._shown, key=lambda one: not self._is_on_subject(one.text, need))
+        for passage in ordered:
+            if self.holds(passage.text, need):
+                return passage
+        shared, _, own, _ = _subject(need.text, self.known.case.judged_question)
+        parts = list[Passage]()
         found: set[str] = set()
-        for passage in self._shown:
+        for passage in ordered if shared else ():
             if more := own.intersection(passage_stems(passage.text)) - found:
                 parts.append(passage)
                 found |= more
         if len(parts) < _SEVERAL or len(found) < _MIN_JOINED * len(own):
             return None
         joined = " ".join(part.text for part in parts)
-        return parts[0].id if self.holds(joined, need) else None
+        return parts[0] if self._is_on_subject(joined, need) and self.holds(joined, need) else None
 
     def holds(self, text: str, need: Need) -> bool:
         """Whether a passage alone holds a need, by its words."""
@@ -436,22 +447,26 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
 def _may_state(passage: str, claim: str, question: str) -> bool:
     """Whether a passage has the words to state a claim; else it is not read.
 
-    Half of those that claim and question share (where they share none, of the question's), each name
-    among these, and half of what the claim says beyond the question. Passages on like subjects differ
+    Half of those that claim and question share, or of the question's where they share none, each name
+    among these, and half of what the claim says beyond the question. A claim that relates names by
+    itself, such as a second hop, needs each of its own instead. Passages on like subjects differ
     in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
-    shared, names, own = _subject(claim, question)
+    shared, names, own, told = _subject(claim, question)
     held = (shared | names | own).intersection(passage_stems(passage))
     return (
         names <= held
         and 2 * len(shared & held) >= len(shared)
         and len(own & held) >= _MIN_OWN * len(own)
+        and (bool(shared) or told <= held)
     )
 
 
 @lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
-    """The words that a claim shares with its question, the names among them, and its own words."""
+    """The words that a claim shares with its question, the names among them, its own, and names in these."""
     asked, said = content_stems(question), content_stems(claim)
-    names = subject_names(question)
-    return asked & said or asked, names & said, said - asked
+    names = {name for name in subject_names(claim) - asked if not name[0].isdigit()}
+    own = said - asked
+    shared = asked & said or (frozenset() if len(names) > 1 and own > names else asked)
+    return shared, subject_names(question) & said, own, frozenset(names)

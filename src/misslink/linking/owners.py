@@ -157,6 +157,8 @@ async def link_case(
         unsearched=search.is_absent,
     )
     table = locator.table(needs) if failed else locator.passed_table(needs)
+    if known.states_reference and not table.lost:
+        known = replace(known, answer="unknown")
     holding = {row.need.passage_id for row in table.lost}
     compared = [c.miss for c in candidates if c.labelled or c.miss.passage_id in holding]
     ties = link_claims(bad, compared, said)
