@@ -135,9 +135,9 @@ Made by {made}. {kinds} kinds of failure and of harmless oddities that neither t
 [first set](attribution_kinds.md) nor the [second](attribution_kinds_second.md), the [third](attribution_kinds_third.md) or
 the [fourth](attribution_kinds_fourth.md) has, a case of each in {worlds} apps of the same invented domains, each with words of
 its own (`unseen/fifth.toml`). They were written by someone who had read the design's table of stages and owners (not its
-prose), the other sets and the program that runs them, and had seen neither the rules' code nor any figures of owners. Owners,
-failure modes and stages were written down before the first run. Run with the rules of commit `{commit}`, and printed as it
-came out.
+prose), the other sets, and the program that runs them (with three totals of the second page), and had seen neither the rules'
+code nor any other figures of owners. Owners, failure modes and stages were written down before the first run. Run with the
+rules of commit `{commit}`, and printed as it came out.
 
 {judges} The noise of the noisy judge is drawn anew for each app and case.
 
