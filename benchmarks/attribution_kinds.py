@@ -1,6 +1,6 @@
 """Owners of failures on kinds that were not in view when the rules were written.
 
-    python benchmarks/attribution_kinds.py [--set first | second | third | fourth]
+    python benchmarks/attribution_kinds.py [--set first | second | third | fourth | fifth]
         [--runs] [--write | --smoke]
 
 Twelve invented domains (`unseen/worlds.toml`), each an app with its documents; kinds of failure and of
@@ -10,9 +10,9 @@ and not the rules. Judges: one that knows what every sentence states, the same w
 claims, and the heuristic one. A case without a failure is right if no owner is named.
 
 `--set second`: other kinds (`unseen/kinds_second.py`), written without the code of the rules. Its page
-stays as it came out: it is not written again. `--set third`, `--set fourth`: the same
-again (`unseen/kinds_third.py`, `unseen/kinds_fourth.py`). `--smoke` leaves out a set that has no page:
-its first run is the one that counts.
+stays as it came out: it is not written again. `--set third`, `--set fourth`, `--set fifth`:
+the same again (`unseen/kinds_third.py` and so on). `--smoke` leaves out a set that has no page: its
+first run is the one that counts.
 
 `--runs`: small runs of which most failures have one owner; is the first step the fix for it?
 """
@@ -39,6 +39,7 @@ from misslink.types import Link, Run
 from unseen.cases import Make
 from unseen.judge import TruthJudge
 from unseen.kinds import KINDS
+from unseen.kinds_fifth import FIFTH
 from unseen.kinds_fourth import FOURTH
 from unseen.kinds_second import SECOND
 from unseen.kinds_third import THIRD
@@ -127,6 +128,24 @@ first run. Run with the rules of commit `{commit}`, and printed as it came out.
 {tables}
 """
 
+PAGE_FIFTH = """\
+# Owners of failures of a fifth set of kinds
+
+Made by {made}. {kinds} kinds of failure and of harmless oddities that neither the
+[first set](attribution_kinds.md) nor the [second](attribution_kinds_second.md), the [third](attribution_kinds_third.md) or
+the [fourth](attribution_kinds_fourth.md) has, a case of each in {worlds} apps of the same invented domains, each with words of
+its own (`unseen/fifth.toml`). They were written by someone who had read the design's table of stages and owners (not its
+prose), the other sets, and the program that runs them (with three totals of the second page), and had seen neither the rules'
+code nor any other figures of owners. Owners, failure modes and stages were written down before the first run. Run with the
+rules of commit `{commit}`, and printed as it came out.
+
+{judges} The noise of the noisy judge is drawn anew for each app and case.
+
+{situations}
+
+{tables}
+"""
+
 
 @dataclass(frozen=True)
 class KindSet:
@@ -148,6 +167,7 @@ SETS = {
     "second": KindSet(SECOND, PAGE_SECOND, "_second"),
     "third": KindSet(THIRD, PAGE_THIRD, "_third"),
     "fourth": KindSet(FOURTH, PAGE_FOURTH, "_fourth", printed=True),
+    "fifth": KindSet(FIFTH, PAGE_FIFTH, "_fifth"),
 }
 
 

@@ -30,6 +30,7 @@ MEASURED = {
     "association_coverage": ("linking/association.py", "stats"),
     "attribution": _LINKING,
     "attribution_kinds": _LINKING,
+    "attribution_kinds_fifth": _LINKING,
     "attribution_kinds_fourth": _LINKING,
     "attribution_kinds_second": _LINKING,
     "attribution_kinds_third": _LINKING,

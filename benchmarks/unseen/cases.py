@@ -12,6 +12,7 @@ KINDS: dict[str, Make] = {}
 SECOND: dict[str, Make] = {}
 THIRD: dict[str, Make] = {}
 FOURTH: dict[str, Make] = {}
+FIFTH: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -56,6 +57,12 @@ def third_kind(make: Make) -> Make:
 def fourth_kind(make: Make) -> Make:
     """List a kind of the fourth set."""
     FOURTH[make.__name__] = make
+    return make
+
+
+def fifth_kind(make: Make) -> Make:
+    """List a kind of the fifth set."""
+    FIFTH[make.__name__] = make
     return make
 
 
