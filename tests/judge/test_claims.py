@@ -161,6 +161,10 @@ def test_a_sentence_without_a_claim_fails_the_verdict_unless_a_claim_is_bad(supp
         ),
         (f"The passages do not say when the ferry leaves. {TICKET} {CARS}", "skipped"),
         ("Zu diesem Thema gibt es bei uns nichts. Der Hafen ist die richtige Stelle.", "skipped"),
+        ("Not stated in the protocols provided.", "skipped"),
+        ("Hmm, the manual pages here don't cover it.", "skipped"),
+        ("In den Merkblättern steht nichts davon.", "skipped"),
+        ("The ferry does not take 12 cars.", "failed"),
     ],
 )
 def test_that_an_answer_declines_is_not_believed_where_it_states_facts(answer, status):

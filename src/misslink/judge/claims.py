@@ -19,11 +19,20 @@ from misslink.matching import (
     states_absence,
 )
 from misslink.text.languages import is_known_language
-from misslink.text.normalization import fold, has_content
+from misslink.text.normalization import fold, has_content, sentence_spans
 from misslink.types import Claim, Passage, Support
 
 _ADDRESS = re.compile(
     r"\b(?:i|we|me|us|my|our|you|your|please|ich|wir|mir|mich|uns|unser\w*|sie|ihnen|ihr\w*|bitte)\b"
+)
+# That somebody or something does not tell: enough where the judge says that the answer declines.
+_DENIES = re.compile(
+    r"\b(?:not|nothing|nowhere|no|never|cannot|nicht|nichts|keine?r?)\b|n't\b|n\u2019t\b"
+)
+_TELLS = re.compile(
+    r"\b(?:find|found|cover|stat(?:e|ed|es)\b|determin|mention|sa(?:y|ys|id)\b|tell|know|specif|address"
+    r"|explain|describ|indicat|answer|clear|locat|confirm|find|gefunden|steht|genannt|erwahn|angegeben"
+    r"|beantwort|ermittel|entnehm|bekannt|klar)"
 )
 
 
@@ -68,7 +77,15 @@ def _states_facts(answer: str) -> bool:
 
 def _is_blunt(answer: str) -> bool:
     """Whether an English or German answer nowhere says that something is not known."""
-    return is_known_language(answer) and not states_absence(answer)
+    return is_known_language(answer) and not (states_absence(answer) or _denies_telling(answer))
+
+
+def _denies_telling(answer: str) -> bool:
+    """Whether a sentence without a number says that something is not told, by whatever source."""
+    told = (fold(answer[start:end]) for start, end in sentence_spans(answer))
+    return any(
+        _DENIES.search(one) and _TELLS.search(one) and not re.search(r"\d", one) for one in told
+    )
 
 
 def _statements(text: str) -> list[str]:

@@ -18,7 +18,12 @@ from misslink.text.normalization import (
 )
 
 _SELF_REFERENCE_WORDS = frozenset(
-    content_words(f"{OF_SOURCES} necessary sufficient enough sure happy help able")
+    content_words(
+        f"{OF_SOURCES} necessary sufficient enough sure happy help able unsure certain mistaken guarantee promise"
+        " hesitate vouch confident doubt verify check double confirm confirmed consult rely ask believe think guess"
+        " find found read take word know page entirely fully completely quite little least caution careful please"
+        " can't don't cannot like since well could"
+    )
 )
 _PARENTHESES = re.compile(r"\([^()]*\)")
 _LONE_MARKER = re.compile(r"^\(?\d{1,2}[.)]$")
