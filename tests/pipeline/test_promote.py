@@ -167,6 +167,19 @@ def test_a_row_of_another_format_is_one_sentence(ferry, changed, field, given):
     assert refused.value.field == field
 
 
+@pytest.mark.parametrize("given", ["goldset", "traces"])
+@pytest.mark.parametrize(
+    ("tags", "read"), [(["de", "fares"], {"de": "yes", "fares": "yes"}), (None, {}), ({}, {})]
+)
+def test_tags_of_a_row_stand_beside_the_expected_owner(ferry, tags, read, given):
+    folder, _, _ = ferry
+    rows = [row | {"tags": tags} for row in lines(folder / "suite.jsonl")[:1]]
+    answers = {"traces": [{"case_id": rows[0]["id"], "answer": "At nine.", "retrieved": []}]}
+    [case] = misslink.evaluate(**{**answers, given: rows}, embedding="none").cases
+    expected = {name: rows[0][name] for name in ("expected_owner", "expected_failure")}
+    assert case.tags == {**read, **expected}
+
+
 def codes(run):
     return [warning["code"] for warning in run.summary["warnings"]]
 
