@@ -34,7 +34,12 @@ SEEDS = 20
 ABOUT = f"""Calls until the best instructions are found, {SEEDS} seeds a row (`python benchmarks/optimizer_feedback.py --write`). App and models are made
 up ([examples](../examples/optimizers)). Both rows of an optimizer have the score of `misslink.feedback`, the second also its text. The
 model that proposes edits draws among 10: all of them by the score alone, those that the text names otherwise. So the figures say what the
-text is worth to a model that understands it, and not what a language model makes of it."""
+text is worth to a model that understands it, and not what a language model makes of it.
+
+Not blind: the score was changed while this example was built. At first a failed answer had credit for supported claims and stated facts
+alone. With that score both optimizers found the best instructions in 13 of 20 runs by the score, and in 9 of 20 with the text. Since then
+a needed fact also earns credit for each stage from index to answer that it passed. Every row below has this score, with and without the
+text. So an app for which the score was not made may gain less."""
 ASKED = questions()
 TRAIN, HELD_OUT = ASKED[:13], ASKED[13:]
 

@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -48,7 +49,8 @@ and then one thing at a time was broken.
 - With the fixed app {fixed} of {frozen} cases fail.
 - {caught} regressions are caught: most of the failed cases name the owner of what was broken.
 - {flaky} reruns of the suite without the app, its rows in another order each time, give another owner or failure mode to any case.
-- The command takes {seconds} of CPU for {frozen} cases ({times}; a new process without a cache).
+- `misslink evaluate --traces suite.jsonl` takes {wall} s for {frozen} cases and {cpu} s of CPU (medians of {times}, {low} to {high} s and {low_cpu} to
+  {high_cpu} s of CPU; a new process without a cache, on 2 cores shared with others).
 
 | what is broken | owner | failed cases | that name the owner |
 |---|---|---:|---:|
@@ -167,14 +169,14 @@ def stability(suite: Path, reruns: int) -> int:
     return flaky
 
 
-def seconds_of_command(suite: Path) -> float:
-    """CPU seconds of the command over the suite, from an empty folder and without a cache."""
+def seconds_of_command(suite: Path) -> tuple[float, float]:
+    """Seconds and CPU seconds of the command, from an empty folder and without a cache."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "misslink", "evaluate", "--traces", str(suite)]
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run([*command, "--out", "run"], cwd=folder, check=True, capture_output=True)  # noqa: S603
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+        seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        return seconds, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
 def main() -> None:
@@ -195,14 +197,20 @@ def main() -> None:
             rows.append(f"| {name} | {owner} | {failed} | {right} |")
         reruns = 2 if smoke else RERUNS
         flaky = stability(suite, reruns)
-        times = sorted(seconds_of_command(suite) for _ in range(1 if smoke else 5))
+        taken = [seconds_of_command(suite) for _ in range(1 if smoke else 5)]
+    walls, cpus = (sorted(each) for each in zip(*taken, strict=True))
     text = INTRO.format(
         frozen=frozen,
         fixed=fixed,
         caught=f"{caught} of {len(rows)}",
         flaky=f"{flaky} of {reruns}",
-        seconds=f"{times[len(times) // 2]:.1f} s",
-        times=f"median of {len(times)}, {times[0]:.1f} to {times[-1]:.1f}",
+        times=len(taken),
+        wall=f"{walls[len(walls) // 2]:.1f}",
+        low=f"{walls[0]:.1f}",
+        high=f"{walls[-1]:.1f}",
+        cpu=f"{cpus[len(cpus) // 2]:.1f}",
+        low_cpu=f"{cpus[0]:.1f}",
+        high_cpu=f"{cpus[-1]:.1f}",
         rows="\n".join(rows),
     )
     sys.stdout.write(text)

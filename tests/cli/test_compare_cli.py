@@ -133,7 +133,8 @@ def test_three_runs_are_each_compared_with_the_first(misslink, runs):
     [
         (["runs/a"], "one run cannot be compared"),
         (["runs/a", "runs/../runs/a"], "this is the same run as runs/a"),
-        (["runs/a", "nowhere"], "not a run folder"),
+        (["runs/a", "nowhere"], "nowhere: there is no such run folder or score table"),
+        (["runs/a", "runs"], "not a run folder"),
         (["runs/a", "runs/b b", "--name", "x"], "field '--name': 2 runs need 2 different names"),
         (["runs/a", "runs/b b", "--name", "x", "--name", "x"], "2 different names"),
         (["runs/a", "runs/b b", "--metrics", "recal@1"], "did you mean 'recall@1'"),

@@ -66,7 +66,7 @@ def test_files_are_written_and_the_schema_is_printed(misslink, folders):
     [
         (("gate",), "needs a run folder"),
         (("gate", "today"), "The gate needs criteria. Write: misslink gate RUN --criteria FILE"),
-        (("gate", "nowhere", "--criteria", "ship.yaml"), "nowhere: this is not a run folder"),
+        (("gate", "nowhere", "--criteria", "ship.yaml"), "nowhere: there is no such run folder"),
         (("gate", "today", "--criteria", "none.yaml"), "none.yaml: there is no such file"),
         (("gate", "today", "--criteria", "ship.yaml", "--junit", "no/x"), "its folder does not"),
         (

@@ -33,6 +33,7 @@ FACTS = [
 ]
 DOCUMENTS = {"north.md": " ".join(FACTS[:4]), "south.md": "\n\n".join(FACTS[4:])}
 PLACES = {}  # document and start of each chunk, by its id and text
+LENGTH = len(DOCUMENTS["north.md"])
 WHOLE = [Passage(id=name, text=text, rank=1) for name, text in DOCUMENTS.items()]
 
 
@@ -89,7 +90,7 @@ def share(case, retrieved):
 
 
 def test_each_label_becomes_the_place_of_its_text(anchored):
-    assert (anchored.spans, anchored.moved, anchored.missing) == (8, 0, ())
+    assert (anchored.spans, anchored.moved, anchored.missing) == (8, (), ())
     for case in anchored.cases:
         for span in case.spans:
             assert DOCUMENTS[span.id][span.start : span.end] == span.quote
@@ -174,7 +175,8 @@ def test_spans_move_with_an_edited_document(anchored):
         for document in WHOLE
     ]
     moved = anchor_goldset(read_goldset(anchored.cases), edited)
-    assert moved.moved == 8
+    assert len(moved.moved) == 8
+    assert {move.after.start - move.before.start for move in moved.moved} == {18}
     assert {s.start for c in moved.cases for s in c.spans} == {
         s.start + 18 for c in anchored.cases for s in c.spans
     }
@@ -195,8 +197,10 @@ def test_a_short_text_counts_in_its_own_document_alone():
         ([{"id": "a", "start": 0, "end": 3, "quote": "one"},
           {"id": "a", "start": 2, "end": 5, "quote": "eno"}], "overlap"),
         ([{"id": "none.md", "start": 0, "end": 3, "quote": "The"}], "no document 'none.md'"),
-        ([{"id": "north.md", "start": 9000, "end": 9003, "quote": "xyz"}], "outside 'north.md'"),
-        ([{"id": "north.md", "start": 1, "end": 4, "quote": "xyz"}], "is not in 'north.md'"),
+        ([{"id": "north.md", "start": 9000, "end": 9003, "quote": "xyz"}],
+         f"case 'q': the span 9000 to 9003 is outside 'north.md', which has {LENGTH} characters"),
+        ([{"id": "north.md", "start": 9000, "end": 9006, "quote": "leaves"}], "the quote 4 times"),
+        ([{"id": "north.md", "start": 1, "end": 4, "quote": "xyz"}], "does not have the quote"),
         (["text", {"id": "north.md", "start": 0, "end": 3, "quote": "The"}], "not both"),
         ([{"id": "north.md", "start": 0}], "end"),
     ],
@@ -227,3 +231,73 @@ def test_the_command_writes_spans_and_lists_what_has_no_place(tmp_path, monkeypa
     done = CliRunner().invoke(app, [*options, "--out", "other.jsonl"])
     assert done.exit_code == 1
     assert len(json.loads(done.stdout)["missing"]) == 4
+
+
+SIZE = len(FACTS[0])
+SPAN = {"id": "north.md", "start": 0, "end": SIZE, "quote": FACTS[0]}
+AFAR = SPAN | {"start": 9000, "end": 9000 + SIZE}
+NEAR = SPAN | {"start": 5, "end": 5 + SIZE}
+
+
+def with_span(folder, span):
+    (folder / "docs").mkdir()
+    for name, text in DOCUMENTS.items():
+        (folder / "docs" / name).write_text(text)
+    row = {"id": "dogs", "question": "When does the Heron leave?", "evidence": [span]}
+    (folder / "gold.jsonl").write_text(json.dumps(row))
+    chunks = [{"id": f"c{n}", "text": text, "source": "north.md"} for n, text in enumerate(FACTS)]
+    (folder / "chunks.jsonl").write_text("\n".join(map(json.dumps, chunks)))
+
+
+@pytest.mark.parametrize("option", ["--documents", "--corpus"])
+@pytest.mark.parametrize(
+    ("span", "code", "severity", "says"),
+    [
+        (SPAN, 0, None, ""),
+        (AFAR, 1, "error", [f"9000 to {9000 + SIZE} is outside 'north.md'", f"has {LENGTH} characters"]),
+        (NEAR, 0, "warning", ["'north.md' does not have the quote at 5 to "]),
+        (NEAR | {"quote": "x" * SIZE}, 1, "error", ["does not have the quote"]),
+    ],
+)  # fmt: skip
+def test_check_finds_a_span_outside_of_its_document(
+    tmp_path, monkeypatch, option, span, code, severity, says
+):
+    with_span(tmp_path, span)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["check", "gold.jsonl", option, "docs", "--json"])
+    assert done.exit_code == code, done.output
+    document = json.loads(done.stdout)
+    found = [f for f in document["findings"] if f["check"] == "spans"]
+    assert [f["severity"] for f in found] == [severity] * bool(severity)
+    assert "spans" in document["checked"]
+    for finding in found:
+        assert finding["cases"] == ["dogs"]
+        assert all(text in finding["message"] for text in says)
+        assert finding["numbers"]["length"] == LENGTH
+
+
+def test_chunks_alone_do_not_tell_where_a_document_ends(tmp_path, monkeypatch):
+    with_span(tmp_path, AFAR)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["check", "gold.jsonl", "--corpus", "chunks.jsonl", "--json"])
+    assert json.loads(done.stdout)["not_checked"]["spans"] == "no --documents was given"
+    (Path("docs") / "north.md").unlink()
+    options = ["--corpus", "chunks.jsonl", "--documents", "docs"]
+    done = CliRunner().invoke(app, ["check", "gold.jsonl", *options, "--json"])
+    assert done.exit_code == 1
+    assert "there is no document 'north.md'" in done.stdout
+
+
+def test_anchor_says_that_it_moved_a_span_from_outside(tmp_path, monkeypatch):
+    with_span(tmp_path, AFAR)
+    monkeypatch.chdir(tmp_path)
+    options = ["anchor", "gold.jsonl", "--documents", "docs", "--out", "moved.jsonl"]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0, done.output
+    said = (
+        f"dogs: the span 9000 to {9000 + SIZE} is outside 'north.md', which has {LENGTH} characters"
+    )
+    assert f"{said}; moved to 0 to {SIZE}." in " ".join(done.output.split())
+    done = CliRunner().invoke(app, [*options, "--overwrite", "--json"])
+    [move] = json.loads(done.stdout)["moves"]
+    assert (move["before"]["start"], move["after"]["start"]) == (9000, 0)

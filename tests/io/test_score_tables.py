@@ -200,7 +200,7 @@ def test_a_gate_needs_one_run_and_a_baseline_that_is_one(tmp_path):
         misslink.gate(path, criteria, path)
     names = [f"{path}#{name} {{{{question}}}}" for name in ("new", "old")]
     assert misslink.gate(names[0], criteria, names[1]).passed
-    with pytest.raises(InputError, match="this is not a baseline; name a run"):
+    with pytest.raises(InputError, match="there is no such run folder or s"):
         misslink.gate(names[0], criteria, Path("nothing.csv"))
     with pytest.raises(InputError, match="the baseline is the run itself"):
         misslink.gate(names[0], criteria, names[0])

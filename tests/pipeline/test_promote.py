@@ -12,6 +12,7 @@ from misslink.errors import InputError
 from misslink.examples import load_example
 from misslink.io import read_run
 from misslink.io.jsonl import read_objects
+from misslink.pytest_plugin import check_gate
 
 OWNERS = ("retriever", "generator", "index", "gold_set")
 
@@ -165,6 +166,53 @@ def test_a_row_of_another_format_is_one_sentence(ferry, changed, field, given):
     with pytest.raises(InputError) as refused:
         misslink.evaluate(**{**answers, given: rows}, embedding="none")
     assert refused.value.field == field
+
+
+def test_a_gate_and_pytest_read_a_run_of_the_suite(ferry, tmp_path):
+    """The retriever is fixed, and one of its cases breaks again."""
+    folder, _, _ = ferry
+    suite, corpus = lines(folder / "suite.jsonl"), load_example("ferry")["corpus"]
+    criteria = tmp_path / "fixed.yaml"
+    criteria.write_text(
+        "gates: [{name: retriever, metric: link.owners.retriever, "
+        "tag: {expected_owner: retriever}, at_most: 0}]"
+    )
+    fixed = [
+        {
+            "case_id": row["id"],
+            "retrieved": [{"id": f"{n}", "text": text} for n, text in enumerate(row["evidence"])],
+            "answer": " ".join(row["references"]),
+        }
+        for row in suite
+    ]
+    missed = next(row["id"] for row in suite if row["expected_failure"] == "retrieval_miss")
+    broken = [row | {"retrieved": []} if row["case_id"] == missed else row for row in fixed]
+    for name, traces, code in (("fixed", fixed, 0), ("broken", broken, 1)):
+        out = tmp_path / name
+        given = {"goldset": suite, "traces": traces, "corpus": corpus, "embedding": "none"}
+        misslink.evaluate(**given, k=2, out=out)
+        done = CliRunner().invoke(app, ["gate", str(out), "--criteria", str(criteria), "--json"])
+        assert done.exit_code == code, done.output
+        [outcome] = json.loads(done.stdout)["gates"]
+        if code == 0:
+            check_gate(criteria, out)
+            continue
+        assert outcome["cases"] == [missed]
+        with pytest.raises(AssertionError, match=missed):
+            check_gate(criteria, out)
+
+
+@pytest.mark.parametrize("given", ["goldset", "traces"])
+@pytest.mark.parametrize(
+    ("tags", "read"), [(["de", "fares"], {"de": "yes", "fares": "yes"}), (None, {}), ({}, {})]
+)
+def test_tags_of_a_row_stand_beside_the_expected_owner(ferry, tags, read, given):
+    folder, _, _ = ferry
+    rows = [row | {"tags": tags} for row in lines(folder / "suite.jsonl")[:1]]
+    answers = {"traces": [{"case_id": rows[0]["id"], "answer": "At nine.", "retrieved": []}]}
+    [case] = misslink.evaluate(**{**answers, given: rows}, embedding="none").cases
+    expected = {name: rows[0][name] for name in ("expected_owner", "expected_failure")}
+    assert case.tags == {**read, **expected}
 
 
 def codes(run):

@@ -29,7 +29,7 @@ MAIN_OPTIONS = {
     "calibrate": "labels verdicts metric threshold require verbose as_json",
     "canary run": "canaries name history k judge learn fail_on webhook markdown as_json",
     "goldset generate": "corpus judge n out categories dry_run as_json",
-    "goldset check": "corpus logs run criteria markdown fix as_json",
+    "goldset check": "corpus documents logs run criteria markdown fix as_json",
     "goldset from-logs": "out n column traces mask_pattern mask_names as_json",
     "goldset import": "out name traces split as_json",
     "goldset pool": "goldset corpus out run retriever depth prelabel as_json",

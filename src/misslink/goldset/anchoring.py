@@ -26,6 +26,16 @@ class UnanchoredLabel:
 
 
 @dataclass(frozen=True)
+class MovedSpan:
+    """A span that its document does not have at its place, and where it has it; and what was wrong."""
+
+    case_id: str
+    before: EvidenceSpan
+    after: EvidenceSpan
+    reason: str
+
+
+@dataclass(frozen=True)
 class AnchoredGoldSet:
     """Cases with spans as evidence, and the labels that have no place in the documents.
 
@@ -34,14 +44,14 @@ class AnchoredGoldSet:
     cases : tuple of Case
         A case with a label without a place is unchanged.
     spans : int
-    moved : int
+    moved : tuple of MovedSpan
         Earlier spans whose text is at another place of its document now.
     missing : tuple of UnanchoredLabel
     """
 
     cases: tuple[Case, ...]
     spans: int
-    moved: int
+    moved: tuple[MovedSpan, ...]
     missing: tuple[UnanchoredLabel, ...]
 
 
@@ -61,25 +71,42 @@ def anchor_goldset(
     Raises
     ------
     InputError
-        A span names a document that is not there, or its quote is not in its document.
+        A span names a document that is not there, its quote is not in its document, or it is
+        outside of its document, which has the quote more than once.
     """
     search = _DocumentSearch(documents)
     passages = {passage.id: passage for passage in corpus}
     cases: list[Case] = []
     missing: list[UnanchoredLabel] = []
-    moved = 0
+    moved: list[MovedSpan] = []
     for case in gold.cases:
         if case.spans:
             spans = tuple(search.move(gold, case, span) for span in case.spans)
-            moved += sum(one != other for one, other in zip(case.spans, spans, strict=True))
+            moved += (
+                MovedSpan(case.id, old, new, misplaced(old, search.texts[old.id]))
+                for old, new in zip(case.spans, spans, strict=True)
+                if old != new
+            )
             cases.append(_with_spans(case, spans))
             continue
         found, lost = _anchor_case(case, search, passages)
         missing += lost
         cases.append(case if lost or not found else _with_spans(case, found))
     return AnchoredGoldSet(
-        tuple(cases), sum(len(case.spans) for case in cases), moved, tuple(missing)
+        tuple(cases), sum(len(case.spans) for case in cases), tuple(moved), tuple(missing)
     )
+
+
+def misplaced(span: EvidenceSpan, text: str) -> str:
+    """What is wrong with the place of a span in the text of its document; empty if it is right."""
+    if span.end > len(text):
+        return (
+            f"the span {span.start} to {span.end} is outside '{span.id}', which has {len(text)} "
+            "characters"
+        )
+    if text[span.start : span.end] == span.quote:
+        return ""
+    return f"'{span.id}' does not have the quote at {span.start} to {span.end}"
 
 
 def _with_spans(case: Case, spans: Sequence[EvidenceSpan]) -> Case:
@@ -160,17 +187,18 @@ class _DocumentSearch:
         if text is None:
             hint = did_you_mean(span.id, self.texts) or "give the documents of this gold set"
             raise gold.error(case.id, "evidence", f"there is no document '{span.id}'; {hint}")
-        if text[span.start : span.end] == span.quote:
+        wrong = misplaced(span, text)
+        if not wrong:
             return span
         places = list(self._places(span.id, span.quote))
-        if not places:
-            outside = f"ends at {span.end}, outside" if span.end > len(text) else "is not in"
-            raise gold.error(
-                case.id,
-                "evidence",
-                f"the span '{span.quote[:40]}' {outside} '{span.id}' of {len(text)} characters; "
-                "quote its present text",
+        # From outside no place is the nearest one.
+        if not places or (span.end > len(text) and places[1:]):
+            has = f"has the quote {len(places)} times" if places else "does not have the quote"
+            fix = "correct start and end" if places else "quote its present text"
+            problem = (
+                f"case '{case.id}': {wrong}, and the document {has} ('{span.quote[:40]}'); {fix}"
             )
+            raise gold.error(case.id, "evidence", problem)
         start, end = min(places, key=lambda place: abs(place[0] - span.start))
         return self.span(span.id, start, end, span.grade, span.alternative)
 

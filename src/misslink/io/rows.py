@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import logging
@@ -39,6 +40,14 @@ from misslink.types import Case, Trace
 
 PARQUET_MAGIC = b"PAR1"  # what a parquet file begins with
 _EXCEL_MAGIC = b"PK\3\4"
+_EMPTY_TABLE = "the file is empty; the first line must name the columns"
+_EMPTY_FILES = {  # by how the name ends; others are JSON Lines
+    ".parquet": "it has no rows",
+    ".json": "it has no objects",
+    ".csv": _EMPTY_TABLE,
+    ".tsv": _EMPTY_TABLE,
+}
+_BINARY_FORMATS = {".parquet": "a parquet", ".xlsx": "an Excel"}
 _DELIMITERS = ",;\t"
 _MAX_FIELD_CHARACTERS = 1 << 30  # passages are long; the default of the csv module is 131,072
 # Lines are cut one at a time: an `io.StringIO` would hold four bytes of each character.
@@ -103,9 +112,8 @@ def _read_shards(source: str | Path, model: type[BaseModel] | None) -> Iterator[
             empty = False
             yield item
     if empty:
-        is_table = files[0].name.lower().endswith(".parquet")
-        problem = "it has no rows" if is_table else EMPTY_FILE
-        raise InputError(problem, path=redact_url(source))
+        endings = (_EMPTY_FILES.get(suffix) for suffix in Path(files[0].name.lower()).suffixes)
+        raise InputError(next(filter(None, endings), EMPTY_FILE), path=redact_url(source))
 
 
 def read_file_items(file: InputFile, model: type[BaseModel] | None = None) -> Iterator[SourceItem]:
@@ -127,6 +135,9 @@ def read_file_items(file: InputFile, model: type[BaseModel] | None = None) -> It
     with open_decompressed(file) as content:
         start = content.peek(_PEEK_BYTES)[:_PEEK_BYTES]
         is_parquet, is_sheet = start.startswith(PARQUET_MAGIC), start.startswith(_EXCEL_MAGIC)
+        kind = _BINARY_FORMATS.get(Path(str(file)).suffix.lower())
+        if kind and not (is_parquet or is_sheet or _is_text(start)):
+            raise InputError(f"this is not {kind} file, or it is damaged; save it again", path=file)
         # What is packed, piped or served whole cannot be read from its end, as these are.
         source: IO[bytes] = content
         if (is_parquet or is_sheet) and not content.seekable():
@@ -168,6 +179,14 @@ def _parse_cells(
                 if not are_typed and field in _ID_LISTS and isinstance(data[field], str):
                     data[field] = split_ids(data[field])
         yield item
+
+
+def _is_text(start: bytes) -> bool:
+    """Whether a file that begins so is text, whose last character may be cut."""
+    try:
+        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return False
 
 
 def _is_csv(start: bytes, name: str, model: type[BaseModel] | None) -> bool:
@@ -369,10 +388,8 @@ def _named_rows(
             "%s: cells of the column '%s' that say 'nan' count as empty: %d", path, name, count
         )
     if empty:
-        problem = "the file is empty; the first line must name the columns"
-        raise InputError(
-            "the file has column names and no rows" if any(header) else problem, path=path
-        )
+        problem = "the file has column names and no rows" if any(header) else _EMPTY_TABLE
+        raise InputError(problem, path=path)
 
 
 def _check_repeated(
@@ -448,8 +465,12 @@ def _too_large(name: object) -> InputError:
 
 
 def _parquet_error(problem: Exception, name: object) -> InputError:
-    reason = " ".join(str(problem).split()) or "it is damaged"
-    return InputError(f"this parquet file cannot be read ({reason})", path=name)
+    import pyarrow as pa
+
+    reason = "it is damaged or cut off; write it again"
+    if isinstance(problem, pa.ArrowNotImplementedError):
+        reason = " ".join(str(problem).split())
+    return InputError(f"this parquet file cannot be read: {reason}", path=name)
 
 
 def read_parquet_rows(source: Path | IO[bytes], name: InputFile) -> Iterator[SourceItem]:

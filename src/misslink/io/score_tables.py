@@ -22,7 +22,7 @@ from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
 from misslink.io.numbers import parse_number, shorten_repr
 from misslink.io.rows import read_rows
-from misslink.io.storage import redact_url
+from misslink.io.storage import as_url, redact_url
 from misslink.io.trace_formats.tables import COLUMN_NAMES
 from misslink.types import Case, Run, Verdict
 
@@ -95,9 +95,18 @@ class _RunScores:
 
 
 def is_score_table(source: object) -> bool:
-    """Whether it is a file (``FILE#RUN`` names one of its runs), or rows given in Python."""
+    """Whether it is a file (``FILE#RUN`` names one of its runs), or rows given in Python.
+
+    Raises
+    ------
+    InputError
+        Nothing is there, which could be a run folder too.
+    """
     if isinstance(source, str | Path):
-        return _split_name(source)[0].is_file()
+        file = _split_name(source)[0]
+        if not file.exists() and as_url(source) is None:
+            raise InputError("there is no such run folder or score table", path=source)
+        return file.is_file()
     return not isinstance(source, Run) and (
         hasattr(source, "columns") or isinstance(source, list | tuple)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from misslink.case_fields import read_tags
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.jsonl import SourceItem
 from misslink.types import Trace
@@ -40,7 +41,7 @@ def _without(item: SourceItem, names: set[str]) -> SourceItem:
             known = ", ".join(sorted(EXPECTED[name]))
             raise item.error(f"{value!r} is not known. Known: {known}.", name)
     kept = {name: value for name, value in row.items() if name not in {*names, *EXPECTED}}
-    tags = kept.get("tags") or {}
+    tags = read_tags(kept.get("tags"))
     if isinstance(tags, Mapping):  # else its parser says so
         tags = {**tags, **expected}
     return item._replace(data={**kept, "tags": tags})

@@ -17,6 +17,7 @@ from misslink.goldset.checks.protocol import SEVERITIES, CheckInputs, GoldSetFin
 from misslink.goldset.checks.stale_labels import (
     check_changed_passages,
     check_evidence,
+    check_span_places,
     check_unreachable_ids,
 )
 from misslink.io.goldset import GoldSet
@@ -29,6 +30,7 @@ CHECKS: tuple[Callable[[GoldSet, CheckInputs], Sequence[GoldSetFinding]], ...] =
     check_unreachable_ids,
     check_changed_passages,
     check_evidence,
+    check_span_places,
     check_balance,
     check_unjudged,
     check_power,

@@ -70,6 +70,8 @@ class CheckInputs:
         The current corpus.
     before : PassageSearch or None
         The corpus for which the gold set was made.
+    documents : mapping of str to str, or None
+        Id to text of the documents that labels are spans of.
     baseline : GoldSet or None
         An earlier version of the gold set, which matched the corpus of its time.
     log : RequestLog or None
@@ -91,6 +93,7 @@ class CheckInputs:
 
     corpus: PassageSearch | None = None
     before: PassageSearch | None = None
+    documents: Mapping[str, str] | None = None
     baseline: GoldSet | None = None
     log: RequestLog | None = None
     run: Mapping[str, tuple[Passage, ...]] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
+from misslink.goldset.anchoring import misplaced
 from misslink.goldset.checks.passage_search import PassageSearch
 from misslink.goldset.checks.protocol import (
     CheckInputs,
@@ -61,6 +62,37 @@ def check_evidence(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFindin
                         {"evidence": text, "passages": list(sets[0])},
                     )
                 )
+    return findings
+
+
+def check_span_places(gold: GoldSet, inputs: CheckInputs) -> Sequence[GoldSetFinding]:
+    """Find spans that their document does not have at their place.
+
+    It is a warning if the place is in the document, and the quote elsewhere in it.
+    """
+    if inputs.documents is None:
+        return []
+    findings = []
+    for case in gold.cases:
+        for span in case.spans:
+            text = inputs.documents.get(span.id)
+            problem = f"there is no document '{span.id}'" if text is None else misplaced(span, text)
+            if not problem:
+                continue
+            moved = text is not None and fold(span.quote) in fold(text)
+            inside = text is not None and span.end <= len(text)
+            findings.append(
+                GoldSetFinding(
+                    "spans",
+                    "warning" if moved and inside else "error",
+                    problem,
+                    "run goldset anchor with the documents as they are now"
+                    if moved
+                    else "correct the span, or label the case again",
+                    (case.id,),
+                    {**span.model_dump(), "length": None if text is None else len(text)},
+                )
+            )
     return findings
 
 

@@ -52,7 +52,16 @@ def anchor_command(
         "cases": len(anchored.cases),
         "anchored": sum(bool(case.spans) for case in anchored.cases),
         "spans": anchored.spans,
-        "moved": anchored.moved,
+        "moved": len(anchored.moved),
+        "moves": [
+            {
+                "case_id": move.case_id,
+                "before": move.before.model_dump(),
+                "after": move.after.model_dump(),
+                "reason": move.reason,
+            }
+            for move in anchored.moved
+        ],
         "missing": [asdict(label) for label in anchored.missing],
     }
     output.print_result(document, _print_anchored, as_json=as_json)
@@ -63,7 +72,17 @@ def anchor_command(
 def _print_anchored(document: Mapping[str, Any]) -> None:
     counts = "{anchored:,} of {cases:,} cases have {spans:,} spans, {moved:,} of them moved"
     title = f"{document['goldset']}: {counts.format(**document)}"
-    options.print_lines(title, _missing_lines(document["missing"]))
+    options.print_lines(
+        title, [*_moved_lines(document["moves"]), *_missing_lines(document["missing"])]
+    )
+
+
+def _moved_lines(moves: list[dict[str, Any]]) -> Iterator[str]:
+    for move in moves[:_SHOWN_LABELS]:
+        after = move["after"]
+        yield f"  {move['case_id']}: {move['reason']}; moved to {after['start']} to {after['end']}."
+    if (more := len(moves) - _SHOWN_LABELS) > 0:
+        yield f"  And {more:,} more moved; --json lists all."
 
 
 def _missing_lines(missing: list[dict[str, str]]) -> Iterator[str]:

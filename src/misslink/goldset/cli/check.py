@@ -36,6 +36,7 @@ _MIN_SIMILARITY = 0.9
 _CHECK_INPUTS = {
     "unreachable": (("corpus",), "--corpus"),
     "evidence": (("corpus",), "--corpus"),
+    "spans": (("documents",), "--documents"),
     "stale": (("before", "baseline"), "--before or --baseline"),
     "changed": (("before",), "--before"),
     "balance": (("log",), "--logs"),
@@ -51,6 +52,7 @@ _MAX_ID_LENGTH = 30
 def check_command(
     goldset: Path = options.GOLDSET_ARGUMENT,
     corpus: str | None = options.CORPUS_OPTION,
+    documents: str | None = option(None, "--documents", "Whole documents, as for --corpus."),
     logs: list[Path] = option(
         [], "--logs", "Logs of user questions, as for from-logs; repeatable."
     ),
@@ -100,7 +102,7 @@ def check_command(
     if column and not logs:
         raise InputError("--column names columns of logs. Add --logs.")
     read = [goldset, *logs, *filter(None, [criteria, baseline])]
-    read += [Path(source) for source in (corpus, run, before) if source is not None]
+    read += [Path(source) for source in (corpus, documents, run, before) if source is not None]
     output.check_output_paths({"--markdown": markdown, "--fix": fix}, read)
     if fix is not None:
         output.check_output_paths(
@@ -113,8 +115,10 @@ def check_command(
     demands, left_out = ((), {}) if criteria is None else _read_gates(criteria, gold)
     with output.redirect_app_stdout():
         log = read_logs(logs, parse_columns(column)) if logs else None
+        passages = _read_passages(corpus)
         inputs = CheckInputs(
-            corpus=_read_passages(corpus),
+            corpus=passages,
+            documents=_read_documents(documents, gold, passages),
             before=_read_passages(before),
             baseline=None if baseline is None else read_goldset(baseline),
             log=log,
@@ -211,6 +215,20 @@ def _read_passages(source: str | None) -> PassageSearch | None:
     return None if source is None else PassageSearch(read_corpus(source))
 
 
+def _read_documents(
+    source: str | None, gold: GoldSet, corpus: PassageSearch | None
+) -> dict[str, str] | None:
+    """The documents of spans by their ids; those of a corpus whose passages are the documents."""
+    from misslink.io.corpus import read_corpus
+
+    named = {span.id for case in gold.cases for span in case.spans}
+    if source is not None:
+        return {document.id: document.text for document in read_corpus(source)}
+    if named and corpus is not None and named <= corpus.by_id.keys():
+        return {name: corpus.by_id[name].text for name in named}
+    return None
+
+
 def _read_run_passages(run: str, gold: GoldSet, k: int) -> dict[str, tuple[Passage, ...]]:
     from misslink.goldset.pooling.rankings import read_rankings
     from misslink.io.run_folder import read_run
@@ -303,10 +321,13 @@ def _check_document(
     from misslink.goldset.checks.power import gate_power
     from misslink.goldset.checks.protocol import SEVERITIES
 
+    has_spans = any(case.spans for case in gold.cases)
+    names = [name for name in _CHECK_NAMES if name != "spans" or has_spans]
     not_checked = {
         name: f"no {option} was given"
         for name, (fields, option) in _CHECK_INPUTS.items()
-        if not (any(getattr(inputs, field) for field in fields) or (name == "power" and left_out))
+        if name in names
+        and not (any(getattr(inputs, field) for field in fields) or (name == "power" and left_out))
     }
     counts = Counter(finding.severity for finding in findings)
     powers = (power for demand in inputs.demands for power in gate_power(demand, inputs.effect))
@@ -315,7 +336,7 @@ def _check_document(
         "cases": len(gold.cases),
         "by": "words" if inputs.vectors is None else inputs.vectors.model,
         "counts": {severity: counts[severity] for severity in SEVERITIES},
-        "checked": [name for name in _CHECK_NAMES if name not in not_checked],
+        "checked": [name for name in names if name not in not_checked],
         "not_checked": not_checked,
         "findings": [
             {**asdict(finding), "lines": list(finding.lines(gold))} for finding in findings
