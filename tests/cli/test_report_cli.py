@@ -181,5 +181,5 @@ def test_what_is_wrong_with_the_run_is_not_blamed_on_the_path(misslink, run):
     Path("run/cases.jsonl").write_text(first + first, encoding="utf-8")
     code, _, err = misslink("report", run, "--format", "csv")
     assert code == 2
-    assert "two cases have the id 'ferry'" in err
+    assert "cases.jsonl has 1 entries of its cases and should have 2" in err
     assert "--out" not in err

@@ -182,9 +182,9 @@ def read_complete_run(
     run = read_run(folder, anywhere=anywhere, progress=progress)
     known = set(case_ids(run.cases))  # a part of another run has other cases
     counts = {
-        "cases.jsonl": (len(run.cases), run.summary.get("cases")),
-        "traces.jsonl": (len(known & set(case_ids(run.traces))), len(run.cases)),
-        "links.jsonl": (len(known & set(case_ids(run.links))), len(run.cases)),
+        "cases.jsonl": (len(known), run.summary.get("cases")),
+        "traces.jsonl": (len(known & set(case_ids(run.traces))), len(known)),
+        "links.jsonl": (len(known & set(case_ids(run.links))), len(known)),
     }
     coverage = run.summary.get("coverage")
     judged = Counter(score.metric for score in run.scores if score.case_id in known)
