@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import misslink
 from misslink import parts
 from misslink.cli.main import app
+from misslink.comparison.shared_part import share_cases
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_run
 from misslink.types import Trace, Verdict
@@ -210,3 +211,29 @@ def test_of_a_run_that_is_not_held_only_rows_stay_in_memory(at_home, monkeypatch
     assert alive[Trace] <= 3  # the last one read of the recording, of the capture and of the run
     assert len(run.verdicts) == 12 * len(TOWNS)
     assert len({score.case_id for score in run.scores}) == len(TOWNS)
+
+
+def test_runs_with_other_labels_compare_alike_where_they_are_not_held(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("first")
+    gold = Path("gold.jsonl").read_text(encoding="utf-8").replace('["Birk"]', '["Birk", "Cedar"]')
+    Path("labels.jsonl").write_text(gold, encoding="utf-8")
+    evaluated("other", goldset="labels.jsonl", traces="worse.jsonl")
+    whole = said("compare", "first", "other", "--json")
+    assert json.loads(whole[1])["notes"]  # of the other labels
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    assert said("compare", "first", "other", "--json") == whole
+    pair = read_run("first"), read_run("other")
+    models = [link for run in share_cases(pair, {"c0", "c1"}).runs for link in run.links.light]
+    assert models == [None] * 4  # relinked, and stored
+
+
+def test_rows_of_two_runs_share_what_is_equal(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    pairs = list(zip(read_run("run").scores, read_run("run").scores, strict=True))
+    assert all(a is b for pair in pairs for a, b in zip(*pair, strict=True))
+    values = parts.CaseValues({"b": None, "a": 0.25}, {"a": 0, "b": 1})
+    assert dict(values) == {"a": 0.25, "b": None}
+    assert list(parts.CaseValues({"b": None}, {"a": 0})) == ["b"]

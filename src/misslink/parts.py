@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
+import sys
 import tempfile
 import threading
 import weakref
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar, overload
 
@@ -48,8 +51,7 @@ class PartStore(Generic[Model]):
 
     def add(self, item: Model, start: int, end: int) -> bool:
         """Add an item, and where its text is; without a text it is held. Return whether it is not."""
-        key = case_id(item)
-        self.keys.append(self.keys[-1] if self.keys and self.keys[-1] == key else key)
+        self.keys.append(sys.intern(case_id(item)))  # one string in all parts, and in two runs
         held = start < HELD_BYTES or start == end
         self.entries.append(item if held else self._light and self._light(item))
         self._bounds.extend((-1, -1) if held else (start, end))
@@ -116,6 +118,11 @@ class Part(Sequence[Model]):
     def case_ids(self) -> list[str]:
         """Of each item the id of its case."""
         return self._each(self._store.keys)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Of each case the index of its last item."""
+        return {key: index for index, key in enumerate(self.case_ids)}
 
     @property
     def light(self) -> list[Any]:
@@ -309,6 +316,27 @@ class LazyMapping(Mapping[str, Item]):
         return len(self._sources)
 
 
+class CaseValues(Mapping[str, float | None]):
+    """A number or None of each case, as a column: a dict of floats takes ten times the memory."""
+
+    def __init__(self, values: Mapping[str, float | None], places: Mapping[str, int]) -> None:
+        if values.keys() != places.keys():
+            places = {name: place for place, name in enumerate(values)}
+        self._places = places
+        known = map(values.__getitem__, places)
+        self._column = array("d", [math.nan if value is None else value for value in known])
+
+    def __getitem__(self, name: str) -> float | None:
+        value = self._column[self._places[name]]
+        return None if math.isnan(value) else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
 class Again(Generic[Item]):
     """What can be gone through several times, and is made each time."""
 
@@ -333,9 +361,15 @@ def case_ids(items: Sequence[Any]) -> list[str]:
 def by_case(items: Sequence[Item]) -> Mapping[str, Item]:
     """The items by case id; of two of a case the last."""
     if isinstance(items, Part):
-        places = {key: place for place, key in enumerate(items.case_ids)}
-        return LazyMapping(places, items.__getitem__)
+        return LazyMapping(items.places, items.__getitem__)
     return {case_id(item): item for item in items}
+
+
+def places_of(items: Sequence[Any]) -> dict[str, int]:
+    """Of each case the index of its last item."""
+    if isinstance(items, Part):
+        return items.places
+    return {name: index for index, name in enumerate(case_ids(items))}
 
 
 def light_items(items: Sequence[Item]) -> Sequence[Any]:
@@ -360,7 +394,7 @@ def items_of(items: Sequence[Item], places: Iterable[int]) -> Sequence[Item]:
     """Only the items at these places."""
     if isinstance(items, Part):
         return items.select(places)
-    return [items[place] for place in places]
+    return tuple(items[place] for place in places)
 
 
 def last_of_each(items: Sequence[Item]) -> Sequence[Item]:
@@ -372,6 +406,11 @@ def last_of_each(items: Sequence[Item]) -> Sequence[Item]:
 
 def select_items(items: Sequence[Item], ids: Container[str]) -> Sequence[Item]:
     """Only the items of these cases."""
-    if isinstance(items, Part):
-        return items.select(place for place, name in enumerate(items.case_ids) if name in ids)
-    return tuple(item for item in items if case_id(item) in ids)
+    return items_of(items, (at for at, name in enumerate(case_ids(items)) if name in ids))
+
+
+def stored(model: type[Model], items: Iterable[Model]) -> Part[Model]:
+    """The items in a file without a name, so that not all of them are held."""
+    writer = PartWriter(model)
+    writer.add_all(items)
+    return writer.part()

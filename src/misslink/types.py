@@ -455,18 +455,18 @@ class Verdict(FrozenModel):
     def light(self) -> ScoreRow:
         """What is held of it where a run is too large to be held whole."""
         return ScoreRow(
-            self.case_id,
+            sys.intern(self.case_id),
             sys.intern(self.metric),
-            self.status,
-            self.value,
+            _same(self.status),
+            _same(self.value),
             self.label,
-            self.probability,
-            self.parts or _NO_PARTS,
+            _same(self.probability),
+            _same_parts(*self.parts.items()),
             self.repeats,
-            self.reason and sys.intern(self.reason),
+            _same(self.reason),
             sys.intern(self.judge),
-            self.prompt and _same_prompt(self.prompt),
-            self.usage,
+            _same(self.prompt),
+            _same(self.usage),
             self.standalone_question,
         )
 
@@ -533,8 +533,8 @@ class Estimate(FrozenModel):
         return cls(**ends, reason=sentence, reason_code=reason)
 
 
-_NO_PARTS: Mapping[str, float | None] = {}
-_same_prompt = lru_cache(maxsize=64)(lambda prompt: prompt)  # one object for all equal ones
+_same = lru_cache(1 << 14)(lambda value: value)  # one object for all equal ones, few are not
+_same_parts = lru_cache(1 << 14)(lambda *parts: {sys.intern(name): _same(x) for name, x in parts})
 Scored = Verdict | ScoreRow
 ItemT = TypeVar("ItemT")
 

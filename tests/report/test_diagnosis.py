@@ -173,7 +173,7 @@ def test_a_passage_that_two_evidences_of_a_case_need_is_one_miss_with_its_subtyp
     assert found == [
         ("one", "a", "ranked_low"), ("one", "b", None), ("two", "a", "ranked_low"), ("two", "b", None),
     ]  # fmt: skip
-    assert missed_passages([]) == ()
+    assert not list(missed_passages([]))
 
 
 def test_a_run_without_subtypes_has_no_table():

@@ -15,7 +15,7 @@ from misslink.io.jsonl import SourceItem
 from misslink.io.labels import parse_id
 from misslink.io.manifest import answer_hash, hash_content
 from misslink.io.rows import read_rows
-from misslink.parts import by_case
+from misslink.parts import by_case, case_ids
 from misslink.retrieval import case_exposures, cluster_cases, retrieval_outcome
 from misslink.text.normalization import fold
 from misslink.types import Case, Run, Trace, Verdict
@@ -30,7 +30,7 @@ _OTHER_FIELDS = {
 _BOOLEAN_WORDS = {"true": True, "false": False, "1": True, "0": False}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JudgedCase:
     """The judge's verdict on one case.
 
@@ -207,19 +207,20 @@ def hash_verdicts(run: Run, metric: str) -> str:
 
     Token usage is left out: replayed from a response cache, the same verdicts cost nothing.
     """
-    questions = {case.id: case.question for case in run.cases}
-    answers = {trace.case_id: trace.answer for trace in run.traces}
+    questions, answers = by_case(run.cases), by_case(run.traces)
+    verdicts = run.verdicts_of(metric)
+    ids = case_ids(verdicts)
     rows = (
         (
             verdict.case_id,
-            questions.get(verdict.case_id, ""),
-            answers.get(verdict.case_id) or "",
+            questions[verdict.case_id].question if verdict.case_id in questions else "",
+            (verdict.case_id in answers and answers[verdict.case_id].answer) or "",
             # Not model_dump_json, which refuses a lone surrogate.
             verdict.model_dump(mode="python", exclude=varying_fields(Verdict)),
         )
-        for verdict in run.verdicts_of(metric)
+        for verdict in map(verdicts.__getitem__, sorted(range(len(ids)), key=ids.__getitem__))
     )
-    return hash_content(sorted(rows, key=lambda row: row[0]))
+    return hash_content(rows)
 
 
 def _missing_metric_error(metric: str, metrics: Iterable[str], name: str) -> InputError:

@@ -140,38 +140,35 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, object]:
             "evaluate  command again (judge replies come from the cache)",
             path=folder,
         )
-    missed = missed_passages(run.links)
-    groups: dict[str, list[tuple[Link, RetrievalMiss]]] = {}
-    for link, miss in missed:
-        groups.setdefault(miss.kind or _INCONCLUSIVE, []).append((link, miss))
-    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    groups: dict[str | None, list[dict[str, object]]] = {}
+    for link, miss in missed_passages(run.links):
+        groups.setdefault(miss.kind, []).append(
+            {
+                "case_id": link.case_id,
+                "passage_id": miss.passage_id,
+                "true_rank": miss.true_rank,
+                "reason": miss.reason,
+                "also": list(miss.also),
+                "failure": link.failure,
+                "measured": miss.measured,
+            }
+        )
+    count = sum(map(len, groups.values()))
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0] or _INCONCLUSIVE))
     return {
         "run": display_path(redact_url(folder)),
         "cases": len(run.cases),
-        "misses": len(missed),
+        "misses": count,
         "embedding": measured.get("embedding"),
         "corpus": measured.get("corpus"),
         "miss_types": {
-            name: {
+            kind or _INCONCLUSIVE: {
                 "count": len(group),
-                "share": proportion(len(group), len(missed)).model_dump(),
-                "recommendation": miss_type_advice(
-                    group[0][1].kind, recorded=bool(manifest_of(run).traces)
-                ),
-                "cases": [
-                    {
-                        "case_id": link.case_id,
-                        "passage_id": miss.passage_id,
-                        "true_rank": miss.true_rank,
-                        "reason": miss.reason,
-                        "also": list(miss.also),
-                        "failure": link.failure,
-                        "measured": miss.measured,
-                    }
-                    for link, miss in group
-                ],
+                "share": proportion(len(group), count).model_dump(),
+                "recommendation": miss_type_advice(kind, recorded=bool(manifest_of(run).traces)),
+                "cases": group,
             }
-            for name, group in ordered
+            for kind, group in ordered
         },
         "fixes": fix_records(run),
         "checklist": measured.get("checklist") or [],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from misslink.calibration.corrected_prevalence import compare_corrected_shares
@@ -23,6 +24,7 @@ from misslink.comparison.shared_part import share_cases
 from misslink.documents import METRIC_LEVELS, cutoff_of, manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
+from misslink.parts import LazyMapping
 from misslink.render.format import as_sentence
 from misslink.render.reasons import describe_reason, describe_reasons
 from misslink.stats.run_comparison import compare_paired_runs
@@ -92,7 +94,10 @@ def compare_runs(
     clusters = case_clusters(selected[0], ids)
     tested = compare_paired_runs(
         [
-            {name: _in_order(per_run[place], ids) for name, per_run in values.items()}
+            LazyMapping(
+                {name: per_run[place] for name, per_run in values.items()},
+                partial(_in_order, ids=ids),
+            )
             for place in range(len(runs))
         ],
         seed=seed,

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from misslink.documents import Manifest, manifest_of
 from misslink.errors import InputError
 from misslink.io.manifest import expected_answer, relevance_labels
-from misslink.parts import by_case
+from misslink.parts import by_case, case_ids
 from misslink.render.format import as_sentence
 from misslink.render.reasons import describe_reason
-from misslink.types import Reason, Run
+from misslink.types import Case, Reason, Run
 
 CaseSelection = Collection[str] | None
 _MAX_LISTED = 3  # ids that a message names
 _ID_LENGTH = 60
 _JUDGE_SETTING = "judge_setting"
+_COMPARED: dict[str, Callable[[Case], object]] = {
+    "asks_something_else": lambda case: case.asked,
+    "relevant": relevance_labels,
+    "reference": expected_answer,
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pai
     """Pair the cases that ask the same in all `runs`, or the requested ones of them."""
     first, *others = runs
     differences = [_differences(first.run, other.run) for other in others]
-    ids = [case.id for case in first.run.cases]
+    ids = case_ids(first.run.cases)
     if selection is None:
         apart = {i for d in differences for i in (*d["only_in_a"], *d["asks_something_else"])}
         ids = [name for name in ids if name not in apart]
@@ -86,21 +91,24 @@ def pair_cases(runs: Sequence[NamedRun], selection: CaseSelection = None) -> Pai
     )
 
 
-def _differences(first: Run, other: Run) -> dict[str, list[str]]:
+def _differences(first_run: Run, other_run: Run) -> dict[str, list[str]]:
     """The cases that differ between the gold sets of two runs, by how."""
-    a, b = (by_case(run.cases) for run in (first, other))
-    both = [(case, b[name]) for name, case in a.items() if name in b]
-    return {
+    a, b = (by_case(run.cases) for run in (first_run, other_run))
+    differing: dict[str, list[str]] = {
         "only_in_a": [name for name in a if name not in b],
         "only_in_b": [name for name in b if name not in a],
-        "asks_something_else": [x.id for x, y in both if x.asked != y.asked],
-        "relevant": [x.id for x, y in both if relevance_labels(x) != relevance_labels(y)],
-        "reference": [x.id for x, y in both if expected_answer(x) != expected_answer(y)],
+        **{how: [] for how in _COMPARED},
     }
+    for name in filter(b.__contains__, a):
+        first, other = a[name], b[name]
+        for how, read in _COMPARED.items():
+            if read(first) != read(other):
+                differing[how].append(name)
+    return differing
 
 
 def _reject_absent(named: NamedRun, requested: AbstractSet[str]) -> None:
-    if absent := sorted(requested - {case.id for case in named.run.cases}):
+    if absent := sorted(requested - set(case_ids(named.run.cases))):
         raise InputError(
             f"{named.name} has no case {_sample_ids(absent)} of those to compare; take ids that "
             "are in every run"
@@ -111,7 +119,7 @@ def _count_left_out(
     first: Run, differing: Mapping[str, list[str]], selected: AbstractSet[str]
 ) -> dict[str, int]:
     asks_else = len(set(differing["asks_something_else"]) - selected)
-    shared = len({case.id for case in first.cases}.difference(differing["only_in_a"], selected))
+    shared = len(set(case_ids(first.cases)).difference(differing["only_in_a"], selected))
     counts = {
         "only_in_a": len(differing["only_in_a"]),
         "only_in_b": len(differing["only_in_b"]),

@@ -16,7 +16,7 @@ from misslink.field_markers import LowerIsBetter, marked_names
 from misslink.io.numbers import as_finite, parse_estimate
 from misslink.judge.calibration import Calibration
 from misslink.linking.association import summarize_association
-from misslink.parts import case_ids, select_items
+from misslink.parts import CaseValues, case_ids, places_of, select_items
 from misslink.pipeline.summary import (
     Reading,
     conversation_estimate,
@@ -281,7 +281,7 @@ def _case_metric(
 ) -> MetricValue:
     if not run.cases:
         estimate = Estimate.missing(Reason(code="no_cases"))
-    return MetricValue(name, estimate, of_case, low)
+    return MetricValue(name, estimate, CaseValues(of_case, places_of(run.cases)), low)
 
 
 def _share(
@@ -329,8 +329,8 @@ def _outcome_share(run: Run, axis: str, outcome: str) -> MetricValue:
         if outcome in UNKNOWN_OUTCOMES or outcome_of(link) not in UNKNOWN_OUTCOMES
     }
     if outcome in ("passed", "none"):  # an answer may have failed for an unknown cause
-        known = [link for link in run.links if link.failed is not None]
-        values = {link.case_id: float(not link.failed) for link in known}
+        failed = {link.case_id: link.failed for link in run.links}
+        values = {name: float(not bad) for name, bad in failed.items() if bad is not None}
     missing = Reason(code="no_case_linked")
     if run.links:
         missing = Reason(code="axis_unknown", axis=_AXIS_LABELS[axis])

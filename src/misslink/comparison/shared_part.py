@@ -10,11 +10,11 @@ from typing import Any
 from misslink.comparison.run_metrics import select_cases
 from misslink.documents import cutoff_of
 from misslink.io.manifest import expected_answer, relevance_labels
-from misslink.parts import by_case
+from misslink.parts import by_case, case_ids, items_of, places_of, stored
 from misslink.registry import judged_metrics
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import retrieval_outcome
-from misslink.types import Case, Link, Reason, Run, Verdict
+from misslink.types import Case, Link, Reason, Run, Scored, Trace
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def share_cases(runs: Sequence[Run], ids: AbstractSet[str]) -> SharedPart:
         return shared
     if shared.relevance:
         others = [_match_ids(run, last, labels) for run in others]
-    return replace(shared, runs=tuple(_relabel(run, labels, shared) for run in (*others, last)))
+    return replace(shared, runs=tuple(_relabel(run, last, shared) for run in (*others, last)))
 
 
 def _match_ids(run: Run, last: Run, labels: Mapping[str, Case]) -> Run:
@@ -72,10 +72,11 @@ def _match_ids(run: Run, last: Run, labels: Mapping[str, Case]) -> Run:
         {passage.id for trace in each.traces for passage in (*trace.retrieved, *trace.deeper)}
         for each in (run, last)
     )
-    by_id = {name: case for name, case in labels.items() if not case.evidence}
-    listed = {
-        id_ for case in by_id.values() for ids in (case.relevant, *case.relevant_any) for id_ in ids
-    }
+    by_id, listed = set[str](), set[str]()
+    for case in labels.values():
+        if not case.evidence:
+            by_id.add(case.id)
+            listed.update(case.relevant, *case.relevant_any)
     unmatched = None
     if own and listed and own.isdisjoint(listed | others):
         unmatched = Reason(code="ids_unmatched", passage=min(own), label=min(listed), key=None)
@@ -83,15 +84,15 @@ def _match_ids(run: Run, last: Run, labels: Mapping[str, Case]) -> Run:
         trace.model_copy(update={"unmatched": unmatched if trace.case_id in by_id else None})
         for trace in run.traces
     )
-    return run.model_copy(update={"traces": tuple(traces)})
+    return run.model_copy(update={"traces": stored(Trace, traces)})
 
 
-def _relabel(run: Run, labels: Mapping[str, Case], shared: SharedPart) -> Run:
+def _relabel(run: Run, last: Run, shared: SharedPart) -> Run:
     """The run with the cases of another, without what was judged by other labels than theirs."""
-    traces, k = by_case(run.traces), cutoff_of(run)
+    traces, labels, k = by_case(run.traces), by_case(last.cases), cutoff_of(run)
     by_reference, by_labels = metrics_by_labels(run)
 
-    def comparable(verdict: Verdict) -> bool:
+    def comparable(verdict: Scored) -> bool:
         changed: Collection[str] = shared.expectation if verdict.metric in by_reference else ()
         changed = shared.relabelled if verdict.metric in by_labels else changed
         return verdict.case_id not in changed
@@ -115,9 +116,13 @@ def _relabel(run: Run, labels: Mapping[str, Case], shared: SharedPart) -> Run:
     return run.model_copy(
         update={
             "manifest": {**run.manifest, **mark},
-            "cases": tuple(labels[case.id] for case in run.cases),
-            "verdicts": tuple(verdict for verdict in run.verdicts if comparable(verdict)),
-            "links": tuple(map(relink, run.links)),
+            "cases": items_of(
+                last.cases, map(places_of(last.cases).__getitem__, case_ids(run.cases))
+            ),
+            "verdicts": items_of(
+                run.verdicts, (at for at, score in enumerate(run.scores) if comparable(score))
+            ),
+            "links": stored(Link, map(relink, run.links)),
         }
     )
 

@@ -10,7 +10,7 @@ import os
 import platform
 import sys
 import sysconfig
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def hash_content(content: Any) -> str:
     if isinstance(content, Mapping):
         signs = "{}"
         pieces = (f"{_as_json(str(name))}: {_as_json(content[name])}" for name in sorted(content))
-    elif isinstance(content, Sequence) and not isinstance(content, str):
+    elif isinstance(content, Sequence | Iterator) and not isinstance(content, str):
         signs = "[]"
         pieces = map(_as_json, content)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -161,16 +161,13 @@ def lost_passages(link: Link) -> tuple[RetrievalMiss, ...]:
     return tuple(miss for miss in misses.values() if miss) if all(misses.values()) else ()
 
 
-def fixable_losses(links: Sequence[Link]) -> dict[str, tuple[RetrievalMiss, ...]]:
-    """The passages that failed cases lost and a fix can give them; without a judge, of all cases."""
+def fixable_losses(links: Sequence[Link]) -> Iterator[tuple[str, tuple[RetrievalMiss, ...]]]:
+    """By case, the passages that failed cases lost and a fix can give them; without a judge, of all."""
     judged = any(link.failure for link in links)
-    return {
-        link.case_id: misses
-        for link in links
-        if (link.failure in MISS_MODES or not judged)
-        and can_search_fix(link)
-        and (misses := lost_passages(link))
-    }
+    for link in links:
+        counts = (link.failure in MISS_MODES or not judged) and can_search_fix(link)
+        if counts and (misses := lost_passages(link)):
+            yield link.case_id, misses
 
 
 def rank_fixes(run: Run) -> tuple[Fix, ...]:
@@ -181,15 +178,19 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
     what was tried without a detectable gain; within each by the number of cases. Nothing is counted
     for cases whose failure mode is no miss.
     """
-    lost = fixable_losses(run.links)
+    lost = {  # by case: its deepest rank, and the fixes for all that it lost
+        case_id: (
+            max(miss.true_rank or 0 for miss in misses),
+            tuple(name for name, rule in FIXES.items() if all(map(rule.applies, misses))),
+        )
+        for case_id, misses in fixable_losses(run.links)
+    }
     whatif, summary = whatif_of(run), summary_of(run)
     tried = whatif.options if whatif else ()
     fixes = []
     for name, rule in FIXES.items():
         completed = {
-            case_id: max((miss.true_rank or 0 for miss in misses), default=0)
-            for case_id, misses in lost.items()
-            if all(map(rule.applies, misses))
+            case_id: rank for case_id, (rank, fixed_by) in lost.items() if name in fixed_by
         }
         # Among the passages of the traces alone, a rank by words is only a lower bound.
         measured = rule.measured and (bool(summary.diagnosis.corpus) or name != "hybrid_search")

@@ -45,8 +45,8 @@ def write_csv(run: Run, path: Path) -> Path:
     return path
 
 
-def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write a table as CSV that a spreadsheet may open, whole or not at all."""
+def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[object]]) -> int:
+    """Write a table as CSV that a spreadsheet may open, whole or not at all; return how many rows."""
     # Half a surrogate pair, which a careless app may leave, is in no UTF-8 file.
     with (
         atomic_path(path) as part,
@@ -54,7 +54,7 @@ def write_csv_rows(path: Path, header: Iterable[str], rows: Iterable[Iterable[ob
     ):
         out = csv.writer(file, lineterminator="\r\n", quoting=csv.QUOTE_ALL)
         out.writerow(map(csv_cell, header))
-        out.writerows(map(csv_cell, row) for row in rows)
+        return sum(1 for row in rows if out.writerow(map(csv_cell, row)))
 
 
 def case_rows(run: Run) -> Iterator[dict[str, Any]]:

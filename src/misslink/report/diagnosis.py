@@ -49,18 +49,17 @@ _DECISIVE_NUMBERS = {
 _MAX_MISSING_LABELS = 500  # on a page; a large run has thousands
 
 
-def missed_passages(links: Iterable[Link]) -> tuple[tuple[Link, RetrievalMiss], ...]:
-    """Return every missed passage of every case once, also if two evidences need it.
+def missed_passages(links: Iterable[Link]) -> Iterator[tuple[Link, RetrievalMiss]]:
+    """Yield every missed passage of every case once, also if two evidences need it.
 
-    Of several entries for a passage the first with a miss type is returned.
+    Of several entries for a passage the first with a miss type is taken.
     """
-    misses: dict[tuple[str, str], tuple[Link, RetrievalMiss]] = {}
     for link in links:
+        misses: dict[str, RetrievalMiss] = {}
         for miss in link.missed:
-            key = link.case_id, miss.passage_id
-            if key not in misses or (misses[key][1].kind is None and miss.kind is not None):
-                misses[key] = link, miss
-    return tuple(misses.values())
+            if (known := misses.setdefault(miss.passage_id, miss)).kind is None:
+                misses[miss.passage_id] = known if miss.kind is None else miss
+        yield from ((link, miss) for miss in misses.values())
 
 
 @dataclass(frozen=True)
@@ -84,9 +83,9 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
     """
     from misslink.stats import proportion
 
-    groups: dict[str | None, list[tuple[Link, RetrievalMiss]]] = {}
+    groups: dict[str | None, list[tuple[str, bool | None, str | None]]] = {}
     for link, miss in missed_passages(run.links):
-        groups.setdefault(miss.kind, []).append((link, miss))
+        groups.setdefault(miss.kind, []).append((link.case_id, link.failed, miss.reason))
     if not groups.keys() - {None}:
         return ()
     numbers = number_cases(run.cases)
@@ -95,16 +94,16 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
     for miss_type, misses in sorted(
         groups.items(), key=lambda group: (group[0] is None, -len(group[1]))
     ):
-        link, miss = next((pair for pair in misses if pair[1].reason), misses[0])
-        number = numbers.get(link.case_id)
+        example = next((miss for miss in misses if miss[2]), misses[0])
+        number = numbers.get(example[0])
         rows.append(
             MissTypeRow(
                 label=MISS_LABELS[miss_type] if miss_type else "not known",
                 count=len(misses),
                 share=format_estimate("share", proportion(len(misses), total)),
-                failed=len({link.case_id for link, _ in misses if link.failed}),
+                failed=len({case_id for case_id, failed, _ in misses if failed}),
                 advice=miss_type_advice(miss_type, recorded=bool(manifest_of(run).traces)),
-                example=miss.reason or "",
+                example=example[2] or "",
                 example_at="" if number is None else case_fragment(number),
                 fragment=view_fragment(miss_type=miss_type) if miss_type else "",
             )

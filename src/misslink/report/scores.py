@@ -122,11 +122,9 @@ def write_scores(run: Run, to: str, path: Path) -> tuple[int, int]:
     InputError
         The tool is unknown, no case has such an id, or the file cannot be written.
     """
-    scores = list(iter_scores(run))
     if to == "csv":
-        write_csv_rows(path, Score._fields, scores)
-        return len(scores), 0
-    target = _target(to)
+        return write_csv_rows(path, Score._fields, iter_scores(run)), 0
+    target, scores = _target(to), list(iter_scores(run))
     tied = [
         score._replace(comment=score.comment and score.comment[:_COMMENT_CHARS])
         for score in scores

@@ -13,7 +13,7 @@ import numpy as np
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
-from misslink.parts import by_case, case_ids
+from misslink.parts import by_case, case_ids, select_items
 from misslink.retrieval import runs
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.hits import Hits, collect_hits
@@ -249,17 +249,17 @@ def score_cases(
     trace_of = by_case(traces)
     seen = {trace.case_id for trace in traces if unmeasured_reason(trace) is None}
     without_trace = set(ids_by_kind["case"]) - set(ids_by_kind["trace"])
-    measured = [case for case in cases if case.id in seen]
-    missing = [case for case in cases if case.id in without_trace and absent is not None]
+    measured = select_items(cases, seen)
+    missing = select_items(cases, without_trace if absent is not None else ())
     scores: dict[str, dict[str, float | None]] = {
         name: dict.fromkeys(ids_by_kind["case"]) for name in parsed
     }
     rankings: Iterable[Sequence[Passage]]
     for group, rankings in (
         (missing, (() for _ in missing)),
-        (measured, (trace_of[case.id].retrieved for case in measured)),
+        (measured, (trace_of[name].retrieved for name in case_ids(measured))),
     ):
-        ids = [case.id for case in group]
+        ids = case_ids(group)
         values = evaluate_metrics(
             list(parsed.values()), collect_hits(group, rankings), ids.__getitem__
         )

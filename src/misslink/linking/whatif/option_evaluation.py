@@ -258,7 +258,7 @@ def find_changes(
 
 def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> tuple[str, ...] | None:
     """Return the failed cases that get all that they lost; None where it is known of no case."""
-    lost, known, reached = fixable_losses(baseline.links), False, list[str]()
+    lost, known, reached = dict(fixable_losses(baseline.links)), False, list[str]()
     for link, now in zip(baseline.links, result.outcomes(), strict=True):
         known |= now is not None
         if now is None or link.case_id not in lost:
