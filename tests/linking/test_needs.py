@@ -347,15 +347,15 @@ class TestStages:
         assert found.owner == "retriever"
 
     @pytest.mark.parametrize(
-        ("query", "found", "owner"),
+        ("query", "shown", "owner"),
         [
-            ("How many cabins does the Opal have in 2023?", "fleet", "prompt"),
+            ("How many cabins does the Opal have in 2023?", ("fleet", "dogs", "office"), "prompt"),
             # The same in other words, which another ship's passage has.
-            ("How many berths did the Opal have in 2024?", "jade", "retriever"),
-            ("cabin count of the opal for 2024", "fleet", "retriever"),
+            ("How many berths did the Opal have in 2024?", ("jade", "dogs", "office"), "retriever"),
+            ("cabin count of the opal for 2024", ("fleet", "dogs", "office"), "retriever"),
         ],
     )
-    def test_a_query_that_asks_for_something_else_than_the_question(self, query, found, owner):
+    def test_a_query_that_asks_for_something_else_than_the_question(self, query, shown, owner):
         texts = {
             "now": "In 2024 the Opal has forty cabins.",
             "fleet": "In 2023 the Opal has sixty cabins.",
@@ -363,7 +363,6 @@ class TestStages:
             "dogs": DOGS,
             "office": OFFICE,
         }
-        shown = (found, "dogs", "office")
         calls = [RetrieverCall(query=query, passages=shown)]
         result = link(
             {name: texts[name] for name in shown}, *DECLINES, corpus=texts, calls=calls, relevant=["now"],
