@@ -34,7 +34,7 @@ _PROBE_LENGTH = 20  # folded characters of an evidence by which its carriers are
 _KEPT_SCORES = 8  # queries of a case; of 10,000 passages they take 40 kB each
 _MAX_RIVALS = 5  # passages above a missed one that are reported
 # A number, a capital within a sentence, or before another one.
-NAME = re.compile(r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)|^[A-Z][\w-]*(?= [A-Z])")
+NAME = re.compile(r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)|^[A-Z][\w-]*(?=\s[A-Z])")
 _MAX_COMPARED = 30  # retrieved passages compared for near-duplicates
 
 
