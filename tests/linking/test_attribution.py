@@ -542,3 +542,74 @@ def test_an_answer_in_another_unit_than_its_quote_misreads_the_passage():
     )
     link = heuristic_links([case], [trace])["1"]
     assert (link.failure, link.owner) == ("contradicts_context", "generator")
+
+
+DESIGNER = "Where did the designer of the ferry spend her childhood?"
+
+
+@pytest.mark.parametrize(
+    ("person", "owner"),
+    [
+        ("Ada Amsel", "generator"),
+        ("Ada Dorn", "retriever"),
+        ("Bela Amsel", "retriever"),  # a capital at the start, before another, is a name, too
+    ],
+)
+def test_a_claim_that_relates_names_by_itself_is_held_by_a_text_with_all_of_them(person, owner):
+    reference = "Ada Amsel comes from Birkholm."
+    case = Case(id="1", question=DESIGNER, relevant=["ferry", "hop"], references=[reference])
+    texts = {
+        "ferry": "The designer of the ferry is Ada Amsel.",
+        "b": f"{person} comes from Birkholm.",
+    }
+    passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(texts.items(), 1))
+    trace = Trace(case_id="1", retrieved=passages, answer="I could not find that.")
+    assert heuristic_links([case], [trace])["1"].owner == owner
+
+
+def test_a_passage_with_what_the_question_names_goes_before_one_of_something_else():
+    case = Case(
+        id="1", question=QUESTION, relevant=["gold"], references=["At seven in the morning."]
+    )
+    texts = {"nord": "The ferry to Nord leaves at seven in the morning.", "gold": TEXTS["gold"]}
+    passages = tuple(Passage(id=i, text=t, rank=r) for r, (i, t) in enumerate(texts.items(), 1))
+    declined = {"case_id": "1", "retrieved": passages, "answer": "I could not find that."}
+    (need,) = heuristic_links([case], [Trace(**declined)])["1"].needs
+    assert (need.lost_at, need.passage_id) == ("answer", "gold")
+    link = heuristic_links([case], [Trace(prompted=("nord",), **declined)])["1"]
+    assert (link.owner, link.needs[0].lost_at) == ("prompt", "prompt")
+
+
+def test_a_need_that_no_text_shows_is_in_the_labelled_passage_that_was_missed():
+    case = Case(
+        id="1",
+        question="When does the ferry to Holm leave, and what does a bicycle cost?",
+        relevant=["gold", "fares"],
+        references=[f"{TEXTS['gold']} A bicycle costs four euros."],
+    )
+    passages = (Passage(id="gold", text=TEXTS["gold"], rank=1),)
+    trace = Trace(case_id="1", retrieved=passages, answer=TEXTS["gold"])
+    link = heuristic_links([case], [trace])["1"]
+    assert (link.failure, link.owner) == ("retrieval_miss", "retriever")
+    assert [need.passage_id for need in link.needs] == ["gold", "fares"]
+
+
+@pytest.mark.parametrize(
+    ("retrieved", "failure"), [(("gold", "other"), "passed"), (("noise",), "retrieval_miss")]
+)
+def test_a_right_answer_in_words_that_the_passages_lack_passed_if_no_need_was_lost(
+    retrieved, failure
+):
+    said = "The boat sails off at dawn."
+    case = Case(id="1", question=QUESTION, relevant=["gold"], references=[said])
+    passages = tuple(Passage(id=i, text=TEXTS[i], rank=r) for r, i in enumerate(retrieved, 1))
+    trace = Trace(case_id="1", retrieved=passages, answer=said)
+    assert heuristic_links([case], [trace])["1"].failure == failure
+
+
+def test_a_supported_fact_beside_a_refusal_is_no_answer_to_what_has_none():
+    case = Case(id="1", question="What does the ferry to Holm cost?", answerable=False)
+    passages = (Passage(id="gold", text=TEXTS["gold"], rank=1),)
+    answer = f"I could not find the price. {TEXTS['gold']}"
+    link = heuristic_links([case], [Trace(case_id="1", retrieved=passages, answer=answer)])["1"]
+    assert (link.failure, link.answer) == ("passed", "declined")

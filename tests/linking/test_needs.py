@@ -346,6 +346,58 @@ class TestStages:
         found = link(shown, *said, corpus=texts, calls=right, question=question, **given)
         assert found.owner == "retriever"
 
+    @pytest.mark.parametrize(
+        ("query", "shown", "owner"),
+        [
+            ("How many cabins does the Opal have in 2023?", ("fleet", "dogs", "office"), "prompt"),
+            # The same in other words, which another ship's passage has.
+            ("How many berths did the Opal have in 2024?", ("jade", "dogs", "office"), "retriever"),
+            ("cabin count of the opal for 2024", ("fleet", "dogs", "office"), "retriever"),
+        ],
+    )
+    def test_a_query_that_asks_for_something_else_than_the_question(self, query, shown, owner):
+        texts = {
+            "now": "In 2024 the Opal has forty cabins.",
+            "fleet": "In 2023 the Opal has sixty cabins.",
+            "jade": "In 2024 the Jade has ninety berths.",
+            "dogs": DOGS,
+            "office": OFFICE,
+        }
+        calls = [RetrieverCall(query=query, passages=shown)]
+        result = link(
+            {name: texts[name] for name in shown}, *DECLINES, corpus=texts, calls=calls, relevant=["now"],
+            references=["It has forty cabins."],
+            question="How many cabins does the Opal have in 2024?",
+        )  # fmt: skip
+        assert result.owner == owner
+
+    @pytest.mark.parametrize(
+        ("queries", "owner"),
+        [
+            (["Where did the captain grow up?"], "prompt"),
+            (["Where did Brandt grow up?"], "retriever"),
+            (["Where did the captain grow up?", "Brandt childhood town"], "retriever"),
+            (["In which town did the captain of the ship Opal grow up?"], "retriever"),
+        ],
+    )
+    def test_a_later_search_without_the_name_that_an_earlier_result_gave(self, queries, owner):
+        texts = {
+            "opal": "The ship Opal has a captain named Brandt.",
+            "hop": "The childhood of Brandt was in Aldenau.",
+            "ruiz": "The childhood of Ruiz was in Birkholm.",
+        }
+        question = "Where did the captain of the ship Opal grow up?"
+        calls = [RetrieverCall(query=question, passages=("opal",))]
+        calls += [RetrieverCall(query=query, passages=("ruiz",)) for query in queries]
+        found = link(
+            {name: texts[name] for name in ("opal", "ruiz")}, *DECLINES, sufficient(0.0),
+            corpus=texts, calls=calls, question=question, relevant=["opal", "hop"],
+            references=["Brandt grew up in Aldenau."],
+        )  # fmt: skip
+        assert found.owner == owner
+        if owner == "prompt":
+            assert found.evidence[0].reason_code == "hop_without_name"
+
     def test_the_same_id_with_another_text_in_the_corpus_is_stale(self):
         old, new = "The ferry leaves at nine.", "The ferry leaves at seven in the morning."
         claim = Claim(

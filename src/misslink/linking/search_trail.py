@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
-from misslink.linking.missed_passages import subject_names
+from misslink.linking.missed_passages import NAME, subject_names
 from misslink.linking.needs import Candidate
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
@@ -82,9 +81,8 @@ class SearchTrail:
             return "search", {**clue, "mode": "lost_context"}
         if self.is_absent:
             return "search", {"reason_code": "no_search", "mode": "not_searched"}
-        if query := self._wrong_hop(miss):
-            code = "wrong_first_hop"
-            return "search", {"reason_code": code, "query": query, "mode": "not_searched"}
+        if clue := self._wrong_hop(miss):
+            return "search", {**clue, "mode": "not_searched"}
         return "filter" if miss.miss_type == "filtered_out" else "rank", {}
 
     def _lost_words(self, passage_id: str) -> dict[str, Any] | None:
@@ -93,50 +91,67 @@ class SearchTrail:
         queries = [call.query for call in self.trace.calls if not call.nested]
         if pool is None or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
             return None
+        if passage_id not in pool.position:
+            return None
+        held = set(passage_stems(pool.passages[pool.position[passage_id]].text))
         said = (turn.content for turn in case.history if turn.role == "user")
-        asked = stems(" ".join((case.question, case.standalone_question or "", *said)))
+        asked = {*stems(" ".join((case.question, case.standalone_question or "", *said)))}
         kept = set(stems(" ".join(queries)))
-        lost, k = {*asked} - kept, len(self.trace.context(self.k)) or self.k
+        lost, k = asked - kept, len(self.trace.context(self.k)) or self.k
         weight = pool.weight(lost, passage_id)
         mostly = weight > pool.weight(kept, passage_id)
-        ranked = pool.rank({*asked}, passage_id) <= k < pool.rank(kept, passage_id, 0.83)
-        if not (mostly or (weight and ranked) or self._leaves_out(passage_id, kept)):
+        ranked = pool.rank(asked, passage_id) <= k < pool.rank(kept, passage_id, 0.83)
+        swapped = self._asks_for_another(held, asked, kept)
+        if not (mostly or (weight and ranked) or swapped or self._leaves_out(held, kept)):
             return None
         if turn := self.measured.prompted_before.get(case.id, {}).get(passage_id):
             return {"query": queries[-1], "reason_code": "prompted_before", "turn": turn}
         code = f"{'standalone' if case.history else 'question'}_finds_it"
         return {"query": queries[-1], "reason_code": code}
 
-    def _leaves_out(self, passage_id: str, kept: AbstractSet[str]) -> bool:
+    def _leaves_out(self, held: set[str], kept: set[str]) -> bool:
         """Whether the queries leave out one of the things asked, and the passage is on none of the others.
 
         What all of them are asked of, names and what queries and passage share, does not count.
         """
-        question, pool = self.case.judged_question, self.measured.pool
-        if pool is None or passage_id not in pool.position:
-            return False
-        shared = kept & set(passage_stems(pool.passages[pool.position[passage_id]].text))
-        subject = subject_names(question) | shared
+        question = self.case.judged_question
+        subject = subject_names(question) | (kept & held)
         parts = [content_stems(part) - subject for part in AND.split(question)]
         return any(part & kept for part in parts) and any(
             part and part.isdisjoint(kept) for part in parts
         )
 
-    def _wrong_hop(self, miss: RetrievalMiss) -> str | None:
-        """The later query on a name from an earlier result that the passage lacks, and has another.
+    def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
+        """Whether a found passage is to the queries what the missed one is to the question.
 
-        Neither name is in the question.
+        It has what that one has of the words of both; neither has words that only the other's has.
         """
-        if len(self.trace.calls) < 2:
+        lost, added, shared = asked - kept, kept - asked, held & asked & kept
+        found = (set(passage_stems(passage.text)) for passage in self.trace.retrieved)
+        matches = (shared <= each and each & added and not each & lost for each in found)
+        return bool(held & lost) and not held & added and any(matches)
+
+    def _wrong_hop(self, miss: RetrievalMiss) -> dict[str, Any] | None:
+        """The later query that lacks a name of the passage from an earlier result, as all queries do.
+
+        It follows another name from one, which the passage lacks; or, where the passage has none of
+        the question's names, no name at all. The names from results are not in the question.
+        """
+        calls = [call for call in self.trace.calls if not call.nested]
+        if len(calls) < 2:
             return None
         texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
-        asked, held = _words(self.case.judged_question), _words(miss.text or "")
-        names: set[str] = set()
-        for call in (call for call in self.trace.calls if not call.nested):
+        question = self.case.judged_question
+        asked, held = _words(question), _words(miss.text or "")
+        missing = held - asked - _words(" ".join(call.query for call in calls))
+        subject, names = _words(" ".join(NAME.findall(question))), set[str]()
+        for call in calls:
             query = _words(call.query)
             followed = names & query - asked
-            if not followed <= held and (names & held) - asked - query:
-                return call.query
+            nameless = bool(subject) and not followed and subject.isdisjoint(query | held)
+            if names & missing and (nameless or not followed <= held):
+                code = "hop_without_name" if nameless else "wrong_first_hop"
+                return {"reason_code": code, "query": call.query}
             names |= _names(" ".join(texts.get(id_, "") for id_ in call.passages))
         return None
 
