@@ -17,14 +17,14 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs over 2% or 40 lines more raises the number in the same commit, whose message says why.
 SLACK = 0.02, 40  # share or lines, whichever is more, so that a small change needs no new number
 BUDGETS = {
-    "": 2833,
+    "": 2857,
     "annotation": 1136,
     "api": 815,
-    "calibration": 2032,
+    "calibration": 2033,
     "canary": 2183,
     "capture": 2281,
-    "cli": 3937,
-    "comparison": 1027,
+    "cli": 3935,
+    "comparison": 1042,
     "embedding": 496,
     "engines": 1148,
     "examples": 76,
@@ -45,7 +45,7 @@ BUDGETS = {
     "metrics": 840,
     "pipeline": 1838,
     "render": 2039,
-    "report": 5569,
+    "report": 5566,
     "retrieval": 2007,
     "selftests": 1120,
     "stats": 2765,
