@@ -613,3 +613,19 @@ def test_a_supported_fact_beside_a_refusal_is_no_answer_to_what_has_none():
     answer = f"I could not find the price. {TEXTS['gold']}"
     link = heuristic_links([case], [Trace(case_id="1", retrieved=passages, answer=answer)])["1"]
     assert (link.failure, link.answer) == ("passed", "declined")
+
+
+def test_where_nobody_saw_a_search_no_retriever_is_blamed():
+    cases = [
+        Case(id=str(n), question=QUESTION, relevant=["gold"], references=["At seven."])
+        for n in range(3)
+    ]
+    run = misslink.evaluate(
+        lambda question: "It leaves at nine.",
+        cases,
+        judge="heuristic",
+        cache=None,
+        embedding="none",
+    )
+    assert [link.failed for link in run.links] == [True] * 3
+    assert {link.owner for link in run.links} == {"unknown"}

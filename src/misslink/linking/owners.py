@@ -552,6 +552,8 @@ class OwnerRules:
             return _because("dropped_from_prompt", "all_dropped", index)
         if need.lost_at == "index":
             return _because("not_indexed", "nothing_in_corpus", index)
+        if self.known.trace.unmeasured:  # nobody saw what was retrieved
+            return _because("inconclusive", "unknown_sufficiency", index)
         if self.locator.lacks and self.known.context:
             if need.source == "question" and self.known.sufficient_judge == "no":
                 return _because("should_have_abstained", "answered", index)
