@@ -621,7 +621,7 @@ def test_where_nobody_saw_a_search_no_retriever_is_blamed():
         for n in range(3)
     ]
     run = misslink.evaluate(
-        lambda question: "It leaves at nine.",
+        lambda _: "It leaves at nine.",
         cases,
         judge="heuristic",
         cache=None,
