@@ -629,3 +629,18 @@ def test_where_nobody_saw_a_search_no_retriever_is_blamed():
     )
     assert [link.failed for link in run.links] == [True] * 3
     assert {link.owner for link in run.links} == {"unknown"}
+
+
+def test_a_reference_that_says_more_than_was_answered_is_not_called_contradicted():
+    text = "A yearly membership costs 30 euros. Students pay 15 euros."
+    case = Case(
+        id="1",
+        question="What does a yearly membership cost?",
+        relevant=["fees"],
+        references=["30 euros; students pay 15 euros."],
+    )
+    passages = (Passage(id="fees", text=text, rank=1),)
+    trace = Trace(case_id="1", retrieved=passages, answer="A yearly membership costs 30 euros.")
+    link = heuristic_links([case], [trace])["1"]
+    assert link.needs[0].stated == "omits"
+    assert [item.reason_code for item in link.evidence] == ["reference_says_other"]

@@ -69,6 +69,8 @@ _SHARED = 0.5  # of a claim's content words, that it shares with the need behind
 _DATA_STAGES = {
     "reference_contradicts_label": "data",
     "reference_contradicted": "data",
+    "reference_says_other": "data",
+    "reference_says_more": "data",
     "copy_says_otherwise": "index",
     "stale_passage": "index",
     "passage_altered": "prompt",
@@ -418,6 +420,8 @@ class OwnerRules:
             ):
                 labelled = self.level in LABELLED
                 code = "reference_contradicts_label" if labelled else "reference_contradicted"
+                if need is not None and need.need.stated == "omits":
+                    code = "reference_says_other"
                 return _because("gold_suspect", code, index, item)
             if told and holder in full and keeps_subject(question, full[holder], text):
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
@@ -458,7 +462,7 @@ class OwnerRules:
             and all(asked & content_stems(need.text) <= told for need in omitted)
         ):
             cited = next((item for claim in known.claims for item in claim.evidence), None)
-            return _because("gold_suspect", "reference_contradicted", cited=cited)
+            return _because("gold_suspect", "reference_says_more", cited=cited)
         return None
 
     def _answers(self, claim: Claim) -> bool:

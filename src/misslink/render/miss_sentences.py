@@ -141,6 +141,10 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
     "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
     "reference contradicts",
+    "reference_says_other": "passage '{passage}' supports a claim that answers the question, and the "
+    "reference says something else",
+    "reference_says_more": "passage '{passage}' supports an answer to what was asked, and the reference "
+    "says more",
     "reference_contradicted": "passage '{passage}' supports a claim that the reference contradicts, "
     "and no passage in the prompt states the reference",
     "answerable_after_all": "the gold set says that there is no answer, and the passages hold one",
