@@ -143,7 +143,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "reference contradicts",
     "reference_says_other": "passage '{passage}' supports a claim that answers the question, and the "
     "reference says something else",
-    "reference_says_more": "passage '{passage}' supports an answer to what was asked, and the reference "
+    "reference_says_more": "passage '{passage}' supports a full answer to the question, and the reference "
     "says more",
     "reference_contradicted": "passage '{passage}' supports a claim that the reference contradicts, "
     "and no passage in the prompt states the reference",
