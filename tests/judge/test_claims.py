@@ -165,6 +165,8 @@ def test_a_sentence_without_a_claim_fails_the_verdict_unless_a_claim_is_bad(supp
         ("Hmm, the manual pages here don't cover it.", "skipped"),
         ("In den Merkblättern steht nichts davon.", "skipped"),
         ("The ferry does not take 12 cars.", "failed"),
+        ("The court found that the law did not burden the right to keep arms.", "failed"),
+        ("The pass has no known effect on children, and nothing limits it.", "failed"),
     ],
 )
 def test_that_an_answer_declines_is_not_believed_where_it_states_facts(answer, status):

@@ -25,14 +25,13 @@ from misslink.types import Claim, Passage, Support
 _ADDRESS = re.compile(
     r"\b(?:i|we|me|us|my|our|you|your|please|ich|wir|mir|mich|uns|unser\w*|sie|ihnen|ihr\w*|bitte)\b"
 )
-# That somebody or something does not tell: enough where the judge says that the answer declines.
-_DENIES = re.compile(
-    r"\b(?:not|nothing|nowhere|no|never|cannot|nicht|nichts|keine?r?)\b|n't\b|n\u2019t\b"
-)
-_TELLS = re.compile(
-    r"\b(?:find|found|cover|stat(?:e|ed|es)\b|determin|mention|sa(?:y|ys|id)\b|tell|know|specif|address"
-    r"|explain|describ|indicat|answer|clear|locat|confirm|find|gefunden|steht|genannt|erwahn|angegeben"
-    r"|beantwort|ermittel|entnehm|bekannt|klar)"
+# That something is not told, by whatever source: enough where the judge says that the answer declines.
+_NOT_TOLD = re.compile(
+    r"(?:\b(?:not|nothing|nowhere|never|cannot)|n['\u2019]t) (?:\w+ ){0,2}(?:find|found|cover(?:ed)?|stated?"
+    r"|determined?|mention(?:ed)?|say|said|tell|told|specif(?:y|ied)|address(?:ed)?|explain(?:ed)?|indicated?"
+    r"|answer(?:ed)?|clear|confirm(?:ed)?)\b"
+    r"|\b(?:steht|findet sich|finde ich) (?:\w+ ){0,3}(?:nichts?|keine?)\b"
+    r"|\b(?:nichts?|keine?) (?:\w+ ){0,3}(?:gefunden|genannt|erwahnt|angegeben|beantworte[nt]|ermitteln|entnehmen)\b"
 )
 
 
@@ -81,11 +80,9 @@ def _is_blunt(answer: str) -> bool:
 
 
 def _denies_telling(answer: str) -> bool:
-    """Whether a sentence without a number says that something is not told, by whatever source."""
-    told = (fold(answer[start:end]) for start, end in sentence_spans(answer))
-    return any(
-        _DENIES.search(one) and _TELLS.search(one) and not re.search(r"\d", one) for one in told
-    )
+    """Whether a sentence without a number says that something is not told."""
+    sentences = (fold(answer[start:end]) for start, end in sentence_spans(answer))
+    return any(_NOT_TOLD.search(one) and not re.search(r"\d", one) for one in sentences)
 
 
 def _statements(text: str) -> list[str]:
