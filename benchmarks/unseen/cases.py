@@ -13,6 +13,7 @@ SECOND: dict[str, Make] = {}
 THIRD: dict[str, Make] = {}
 FOURTH: dict[str, Make] = {}
 FIFTH: dict[str, Make] = {}
+SIXTH: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -63,6 +64,12 @@ def fourth_kind(make: Make) -> Make:
 def fifth_kind(make: Make) -> Make:
     """List a kind of the fifth set."""
     FIFTH[make.__name__] = make
+    return make
+
+
+def sixth_kind(make: Make) -> Make:
+    """List a kind of the sixth set."""
+    SIXTH[make.__name__] = make
     return make
 
 
