@@ -65,13 +65,11 @@ def adds_an_item_to_the_list(app: App) -> Planted:
     needed = page(app, told)
     needs = tuple(((thing.name, attribute), value) for attribute, value in facts)
     extra = fact(thing, f"has {words['foreign']}", "yes")
-    said = (
-        Say(sentence(words["sentence"], e=thing.name, list=enumerated(items)), needs),
-        Say(sentence(words["also"], e=thing.name, v=words["foreign"]), extra),
-    )
+    also = Say(sentence(words["also"], e=thing.name, v=words["foreign"]), extra)
+    said = (Say(told, needs), also)
     if turn(app, 2):
-        five = enumerated(app.shuffled([*items, words["foreign"]]))
-        said = (Say(sentence(words["sentence"], e=thing.name, list=five), (*needs, *extra)),)
+        four = enumerated(app.shuffled([*items]))
+        said = (also, Say(sentence(words["sentence"], e=thing.name, list=four), needs))
     return plan(
         app, thing, "count", question=sentence(words["question"], e=thing.name), needs=needs,
         references=(Say(told, needs),), relevant=(needed,), answer=said,

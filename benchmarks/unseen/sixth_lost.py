@@ -306,7 +306,12 @@ def imagined_answer_leads_the_search_astray(app: App) -> Planted:
 @kind
 def formatter_rounds_the_numbers(app: App) -> Planted:
     """For the prompt all numbers are rounded to one figure; the answer repeats what it is shown."""
-    count = app.draw.choice([one for one in app.world["count"]["values"] if _rounded(one) != one])
+    values = [
+        one
+        for one in app.world["count"]["values"]
+        if abs(int(_rounded(one)) - int(one)) > int(one) / 20
+    ]
+    count = app.draw.choice(values)
     thing = app.thing(count=count)
     mistaken = _rounded(count)
     app.state(thing, "count", mistaken)
