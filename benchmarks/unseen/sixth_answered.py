@@ -65,11 +65,11 @@ def adds_an_item_to_the_list(app: App) -> Planted:
     needed = page(app, told)
     needs = tuple(((thing.name, attribute), value) for attribute, value in facts)
     extra = fact(thing, f"has {words['foreign']}", "yes")
-    also = Say(sentence(words["also"], e=thing.name, v=words["foreign"]), extra)
-    said = (Say(told, needs), also)
-    if turn(app, 2):
-        four = enumerated(app.shuffled([*items]))
-        said = (also, Say(sentence(words["sentence"], e=thing.name, list=four), needs))
+    named = app.shuffled([*items]) if turn(app, 2) else items
+    said = (
+        Say(sentence(words["sentence"], e=thing.name, list=enumerated(named)), needs),
+        Say(sentence(words["also"], e=thing.name, v=words["foreign"]), extra),
+    )
     return plan(
         app, thing, "count", question=sentence(words["question"], e=thing.name), needs=needs,
         references=(Say(told, needs),), relevant=(needed,), answer=said,
