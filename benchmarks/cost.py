@@ -23,7 +23,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cpu_budget import HERE, ROOT, STARTED, commands, extract, spent
+from cpu_budget import HERE, ROOT, STARTED, commands, extract, python_path, spent
 
 TARGET = Path(__file__).with_suffix(".md")
 EARLIER = "24c0066cb103cdaac400676eda09bcb4f48da53a"
@@ -123,7 +123,7 @@ def stage_rows(sources: dict[str, Path], cases: int, folder: Path) -> list[Row]:
 
 def page_rows() -> list[Row]:
     """What other pages have measured."""
-    page = (HERE / "judge_throughput.md").read_text(encoding="utf-8")
+    page = (HERE / "judge" / "judge_throughput.md").read_text(encoding="utf-8")
     cells = [line.strip("| ").split(" | ") for line in page.splitlines() if " | 32 | " in line]
     a_call = {row[0]: float(row[9]) for row in cells}
     bare = a_call["openai client alone"]
@@ -151,7 +151,7 @@ def page_rows() -> list[Row]:
 
 
 def _rank_rows() -> list[Row]:
-    page = (HERE / "rank_metrics.md").read_text(encoding="utf-8")
+    page = (HERE / "retrieval" / "rank_metrics.md").read_text(encoding="utf-8")
     line = re.compile(r"^\| 100,000 \| ([a-zA-Z ]+) \| ([\d.]+) s.*? \| ([\d.]+) s", re.MULTILINE)
     return [
         Row(
@@ -164,10 +164,9 @@ def _rank_rows() -> list[Row]:
 
 
 def _python(source: Path, code: str, *arguments: str) -> str:
-    path = f"{source / 'src'}:{source / 'benchmarks'}"
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "PYTHONPATH": path, "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, "PYTHONPATH": python_path(source), "HF_HUB_OFFLINE": "1"},
         check=True,
         stdout=subprocess.PIPE,
         text=True,
@@ -184,9 +183,9 @@ def text(rows: list[Row], cases: int) -> str:
         f"of the machine by other work {load:.0f}, so that the ratio of two columns says more than either."
     )
     about = (
-        "Both sources do the same work in turns. The stages are those of [scale](scale.md), of "
+        "Both sources do the same work in turns. The stages are those of [scale](pipeline/scale.md), of "
         f"{cases:,} made-up cases whose judge is a program. Rows without a number at 24c0066 and those of "
-        "other tools are from [judge_throughput](judge_throughput.md) and [rank_metrics](rank_metrics.md), "
+        "other tools are from [judge_throughput](judge/judge_throughput.md) and [rank_metrics](retrieval/rank_metrics.md), "
         "measured when these pages say."
     )
     head = ["work", "now", "24c0066", "best other tool", "limit", "met"]

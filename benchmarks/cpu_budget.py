@@ -25,6 +25,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+sys.path.append(str(HERE / "builders"))
 # The parent of the first commit of the work on cost.
 REFERENCE = "08936050bb2f3a400341e3e94eec298c7b591dd2"
 LIMIT = 1.15
@@ -66,7 +67,7 @@ def commands(folder: Path, cases: int) -> dict[str, list[str]]:
             *("--out", str(folder / out), "--overwrite", *options),
         ]
 
-    program = ("--judge", f"{HERE / 'program_judge.py'}:Program")
+    program = ("--judge", f"{HERE / 'builders' / 'program_judge.py'}:Program")
     return {
         f"start, {STARTED} cases": evaluate(STARTED, "start", "--judge", "heuristic"),
         "rank metrics, frames and dicts": ["-c", SCORE_RANKS],
@@ -87,7 +88,7 @@ def spent(source: Path, command: Sequence[str], folder: Path) -> float:
     before = _children()
     environment = {
         **os.environ,
-        "PYTHONPATH": f"{source / 'src'}:{source / 'benchmarks'}",
+        "PYTHONPATH": python_path(source),
         "HF_HUB_OFFLINE": "1",
     }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -102,6 +103,13 @@ def spent(source: Path, command: Sequence[str], folder: Path) -> float:
     if done.returncode:
         sys.exit(f"{' '.join(command)} with {source}: exit code {done.returncode}\n{done.stderr}")
     return float(done.stdout) if SCORE_RANKS in command else _children() - before
+
+
+def python_path(source: Path) -> str:
+    """Where a source has its modules; once the benchmarks had no folders."""
+    benchmarks = source / "benchmarks"
+    folders = [folder for folder in sorted(benchmarks.iterdir()) if folder.is_dir()]
+    return os.pathsep.join(map(str, (source / "src", benchmarks, *folders)))
 
 
 def _children() -> float:
@@ -128,7 +136,7 @@ def measure(
     sources: Mapping[str, Path], cases: int, rounds: int, folder: Path
 ) -> dict[str, dict[str, float]]:
     """Return the medians of CPU seconds by command and source."""
-    from scale import made_up_files
+    from made_up_run import made_up_files
 
     for count in (STARTED, cases):
         (folder / str(count)).mkdir()

@@ -35,7 +35,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 ROOT = Path(__file__).parents[1]
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "builders")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/builders", "benchmarks/builders")]
 
 import http_apps  # noqa: E402
 import misslink  # noqa: E402

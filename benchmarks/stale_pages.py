@@ -120,7 +120,7 @@ def _git(*arguments: str) -> str:
 def main() -> None:
     """Print a line for each stale page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("pages", nargs="*", type=Path, default=sorted(HERE.glob("*.md")))
+    parser.add_argument("pages", nargs="*", type=Path, default=sorted(HERE.rglob("*.md")))
     parser.add_argument("--stamp", action="store_true")
     options = parser.parse_args()
     stale = False

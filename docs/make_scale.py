@@ -36,9 +36,11 @@ def main() -> None:
 
 def page(given: argparse.Namespace) -> str:
     """Return the page for these prices and limits."""
-    rows = json.loads((MEASURED / "scale.json").read_text(encoding="utf-8"))
+    rows = json.loads((MEASURED / "pipeline" / "scale.json").read_text(encoding="utf-8"))
     small, large = rows[0], rows[-1]
-    ray = json.loads((MEASURED / "ray_workers.json").read_text(encoding="utf-8"))["rows"][-1]
+    ray = json.loads((MEASURED / "engines" / "ray_workers.json").read_text(encoding="utf-8"))[
+        "rows"
+    ][-1]
     cases = large["cases"]
     first = large["filling"]
     driver = 1000 * ray["driver_cpu_s"] / ray["calls"]

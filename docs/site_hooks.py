@@ -17,7 +17,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 # Pages of the repository that the site shows too, with their folders.
-OUTSIDE = ("benchmarks/*.md", "examples/*/README.md", "CONTRIBUTING.md")
+OUTSIDE = ("benchmarks/**/*.md", "examples/*/README.md", "CONTRIBUTING.md")
 CLI = "reference/cli.md"
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 BENCHMARKS, EXAMPLES = ROOT / "benchmarks", ROOT / "examples"
 SCRIPTS = sorted([*BENCHMARKS.rglob("*.py"), *EXAMPLES.rglob("*.py")])
-SMOKE = sorted(path for path in BENCHMARKS.glob("*.py") if '"--smoke"' in path.read_text("utf-8"))
+SMOKE = sorted(path for path in BENCHMARKS.rglob("*.py") if '"--smoke"' in path.read_text("utf-8"))
 
 
 def module_or_name(module, name):
@@ -49,7 +49,9 @@ def test_a_script_names_only_what_misslink_has(path):
 IMPORT_ALL = """
 import importlib, pathlib, sys
 sys.argv = ["benchmark"]
-for path in sorted(pathlib.Path.cwd().glob("*.py")):
+here = pathlib.Path.cwd()
+sys.path[:0] = [str(path) for path in (here, *here.iterdir()) if path.is_dir()]
+for path in sorted([*here.glob("*.py"), *here.glob("*/*.py")]):
     try:
         importlib.import_module(path.stem)
     except ModuleNotFoundError as missing:
@@ -91,7 +93,7 @@ def test_the_cpu_budget_is_skipped_and_says_so_where_the_clone_lacks_the_commit(
 def test_every_page_of_a_benchmark_says_what_it_measured(tmp_path):
     from stale_pages import MEASURED, Measurement, measurement, stamp
 
-    pages = sorted(BENCHMARKS.glob("*.md"))
+    pages = sorted(BENCHMARKS.rglob("*.md"))
     assert {page.stem for page in pages} <= set(MEASURED)
     for parts in MEASURED.values():
         assert [part for part in parts if not (ROOT / "src/misslink" / part).exists()] == []

@@ -23,11 +23,14 @@ PAGES = sorted(
         "*.md",
         "docs/**/*.md",
         "skills/*/*.md",
-        "benchmarks/*.md",
+        "benchmarks/**/*.md",
         "examples/*/*.md",
         "reports/*.md",
     )
     for page in ROOT.glob(pattern)
+)
+OWN_PATH = re.compile(
+    r"(?<![\w./-])(?:\.\./)*((?:benchmarks|src|tests)/[\w./-]+\.(?:json|md|py|toml))\b"
 )
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 # A step of a page, as a reader sees it: a file to write, named in the line before it, a block to run, whose
@@ -155,6 +158,20 @@ def test_what_a_page_points_to_is_there(page):
     assert not broken, f"{page.relative_to(ROOT)} points to nothing: {broken}"
 
 
+@pytest.mark.source
+def test_a_path_named_in_a_page_or_in_the_code_is_there():
+    folders = ("benchmarks", "docs", "src", "tests")
+    code = [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+    code += [ROOT / name for name in ("Makefile", "mkdocs.yml", "pyproject.toml")]
+    named = {
+        (str(file.relative_to(ROOT)), path)
+        for file in (*PAGES, *code)
+        for path in OWN_PATH.findall(file.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 100
+    assert [(file, path) for file, path in sorted(named) if not (ROOT / path).exists()] == []
+
+
 @pytest.mark.parametrize("link", ["nowhere.md", "README.md#no-such-part", "#no-such-part"])
 def test_a_link_to_nothing_is_found(link):
     assert not leads_somewhere(README, link)
@@ -175,7 +192,7 @@ def test_every_page_is_in_the_navigation_and_every_table_in_the_list_of_benchmar
     )
     benchmarks = ROOT / "docs/about/benchmarks.md"
     listed = {(benchmarks.parent / link).resolve() for link in links(benchmarks)}
-    assert set(ROOT.glob("benchmarks/*.md")) == listed
+    assert set(ROOT.glob("benchmarks/**/*.md")) == listed
 
 
 BANNED = re.compile(
@@ -220,7 +237,9 @@ def test_the_figures_of_the_heuristic_judge_are_those_that_were_measured():
 
 def test_the_tokens_of_a_run_are_those_that_were_measured_and_its_price_is_worked_out():
     page = (ROOT / "docs/how-to/what-a-run-costs.md").read_text(encoding="utf-8")
-    measured = (ROOT / "benchmarks/judge_cost.md").read_text(encoding="utf-8").replace(",", "")
+    measured = (
+        (ROOT / "benchmarks/judge/judge_cost.md").read_text(encoding="utf-8").replace(",", "")
+    )
     rows = re.findall(r"^\| (.+) \| \d+ \| (\d+) \| (\d+) \| (\d+) \|", measured, re.MULTILINE)
     assert len(rows) == 6
     for step, *counts in rows:
@@ -255,7 +274,7 @@ def test_the_figures_of_the_attacks_and_of_the_cascade_are_those_that_were_measu
 
 def test_the_figures_of_speed_are_those_that_were_measured():
     page = (ROOT / "docs/about/benchmarks.md").read_text(encoding="utf-8")
-    measured = (ROOT / "benchmarks" / "judge_throughput.md").read_text(encoding="utf-8")
+    measured = (ROOT / "benchmarks/judge/judge_throughput.md").read_text(encoding="utf-8")
     table = page.partition("## Judging, beside other tools")[2]
     shown = [row.strip("| ").split(" | ") for row in table.splitlines() if row.startswith("| ")]
     rows = [row.strip("| ").split(" | ") for row in measured.splitlines() if row.startswith("| ")]
@@ -282,7 +301,7 @@ def test_the_page_of_failure_modes_has_each_with_its_owner():
 
 @pytest.mark.source
 def test_the_figures_of_the_failure_modes_are_those_that_were_measured():
-    measured = (ROOT / "benchmarks/attribution.md").read_text(encoding="utf-8")
+    measured = (ROOT / "benchmarks/linking/attribution.md").read_text(encoding="utf-8")
     page = (ROOT / "docs/concepts/failure-modes.md").read_text(encoding="utf-8")
     # With labels; and without, but for the search by MiniLM.
     rows = re.findall(
@@ -292,7 +311,7 @@ def test_the_figures_of_the_failure_modes_are_those_that_were_measured():
     )
     assert len(rows) == 9
     assert all(row in page for row in rows)
-    unseen = (ROOT / "benchmarks/attribution_kinds_fifth.md").read_text(encoding="utf-8")
+    unseen = (ROOT / "benchmarks/linking/attribution_kinds_fifth.md").read_text(encoding="utf-8")
     row = r"^\| labels, references, corpus \| %s \| (\d+) \| ([\d.]+)%%"
     (cases, best), (_, own) = (
         re.search(row % judge, unseen, re.MULTILINE).groups() for judge in ("perfect", "heuristic")

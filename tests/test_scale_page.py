@@ -30,7 +30,9 @@ def page():
 
 
 def test_money_is_tokens_times_price_and_a_batch_costs_its_share(page):
-    measured = json.loads((ROOT / "benchmarks" / "scale.json").read_text(encoding="utf-8"))[-1]
+    measured = json.loads(
+        (ROOT / "benchmarks" / "pipeline" / "scale.json").read_text(encoding="utf-8")
+    )[-1]
     tokens = [count / measured["cases"] for count in measured["filling"]["tokens"]]
     text = page(Namespace(**GIVEN | {"price_in": 10.0, "price_out": 30.0, "batch_price": 0.25}))
     live = [float(cell.replace(",", "")) for cell in row(text, "cost, live")]

@@ -1,6 +1,6 @@
 """A judge server with a batch service: files and batches, as OpenAI's API reference has them.
 
-``python tests/batch_server.py --port 0`` prints its address. A batch goes one step on with every
+``python tests/builders/batch_server.py --port 0`` prints its address. A batch goes one step on with every
 look at it: validating, in progress, finalizing, completed. Its questions are answered by the same
 script, or honest judge, as live ones.
 """

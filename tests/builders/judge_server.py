@@ -1,6 +1,6 @@
 """A real chat-completions server on loopback for tests, and for trying things by hand.
 
-``python tests/judge_server.py --port 0`` prints its address. What it answers is decided by its
+``python tests/builders/judge_server.py --port 0`` prints its address. What it answers is decided by its
 `script`, a function of the request's body (`judge_faults` has some); where that gives None, an
 honest lexical judge answers examinations. The Responses interface and two for decisions are there too; scripts see its
 requests as if they were chat requests.

@@ -1,4 +1,4 @@
-"""benchmarks/judge_agreement.py: what it compares with people, and what it writes where."""
+"""benchmarks/judge/judge_agreement.py: what it compares with people, and what it writes where."""
 
 import argparse
 import asyncio

@@ -233,7 +233,7 @@ def test_sentences_name_measures_in_words_and_show_the_difference():
     assert "0.2 s in run 20, 0.4 s is usual" in note
 
 
-@pytest.mark.parametrize("page", ["docs/canary.md", "benchmarks/canary_run_length.md"])
+@pytest.mark.parametrize("page", ["docs/canary.md", "benchmarks/canary/canary_run_length.md"])
 def test_both_pages_hold_the_whole_table(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     _, _, rest = text.partition("<!-- run lengths -->\n")
@@ -382,7 +382,6 @@ def test_a_second_chart_of_a_measure_is_the_same_event_while_the_first_alarm_las
 
 def test_false_alarms_of_the_paired_test_are_rare(monkeypatch):
     """By the benchmark's own simulation, in few histories."""
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
     from canary_run_length import NOISE, paired_false_alarms
 
     assert sum(paired_false_alarms(name, 30, histories=3) for name in NOISE) <= 3

@@ -214,7 +214,6 @@ def test_the_default_compares_the_loss_itself_with_the_margin(tmp_path, marks, l
 
 def test_error_rates_at_the_margin(monkeypatch):
     """By the benchmark's own simulation, in few rounds."""
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     from gate_errors import MARGIN, count_failures
 
     nothing = count_failures(100, 0.0, rounds=20)
@@ -226,7 +225,6 @@ def test_error_rates_at_the_margin(monkeypatch):
 
 @pytest.mark.slow
 def test_error_rates_of_one_gate_and_of_a_family(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
     from gate_errors import FAMILY, MARGIN, count_failures
 
     rounds = 100

@@ -1,4 +1,4 @@
-"""The cases of `benchmarks/attribution_kinds.py` are what they say: each need is lost where planted."""
+"""The cases of `benchmarks/linking/attribution_kinds.py` are what they say: each need is lost where planted."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Claims are tied to the passage that they needed; `benchmarks/ties.py` has more rounds."""
+"""Claims are tied to the passage that they needed; `benchmarks/linking/ties.py` has more rounds."""
 
 import pytest
 

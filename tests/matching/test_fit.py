@@ -1,7 +1,6 @@
 """The heuristic judges against human labels."""
 
 import asyncio
-import importlib.util
 import json
 from pathlib import Path
 
@@ -20,15 +19,9 @@ needs_labels = pytest.mark.skipif(not LABELS.exists(), reason="no ../shared/data
 
 @pytest.fixture(scope="module")
 def fitting():
-    spec = importlib.util.spec_from_file_location(
-        "fit_heuristic", ROOT / "benchmarks" / "fit_heuristic.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up while it is being made.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(__import__("sys").modules, "fit_heuristic", module)
-        spec.loader.exec_module(module)
-        yield module
+    import fit_heuristic
+
+    return fit_heuristic
 
 
 @pytest.mark.slow

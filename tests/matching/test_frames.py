@@ -89,7 +89,6 @@ ROOT = Path(__file__).parents[2]
     ],
 )
 def test_the_heuristic_judge_reads_hostile_and_honest_texts(side, kept_back, most, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     kept_modules = set(sys.modules)
     from robustness import count_statements
 

@@ -1,6 +1,6 @@
 """The release tests of judging: what the checks between a judge and its verdict catch, and what they break.
 
-They read human labels that are not in this repository. `benchmarks/judging.py` has the judges.
+They read human labels that are not in this repository. `benchmarks/judge/judging.py` has the judges.
 """
 
 import pytest
@@ -45,7 +45,7 @@ def test_the_heuristic_judge_on_answers_that_nothing_was_fitted_to():
     figures = measure(FOLDER / "ragtruth_qa_test.jsonl", load_fit())
     assert figures["auroc"] >= 0.775, figures
     assert figures["f1"] >= 0.47
-    assert figures == fit_figures(), "run benchmarks/fit_heuristic.py: the rules were changed"
+    assert figures == fit_figures(), "run benchmarks/judge/fit_heuristic.py: the rules were changed"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What the page says first of small apps with a planted fault (`benchmarks/planted_apps.py`)."""
+"""What the page says first of small apps with a planted fault (`benchmarks/report/planted_apps.py`)."""
 
 import pytest
 

@@ -102,7 +102,7 @@ def test_the_first_query_is_counted_by_hand(runs):
     reason="the extra minilm is not installed",
 )
 def test_words_and_meaning_fused_find_more_than_either(tmp_path):
-    """Titles of what was judged for some queries; benchmarks/cranfield.md has all abstracts."""
+    """Titles of what was judged for some queries; benchmarks/retrieval/cranfield.md has all abstracts."""
     collection = cranfield.read(cranfield.DATA, "title")
     asked = dict(itertools.islice(collection.questions.items(), 80))
     lines = [line.split() for line in QRELS.read_text(encoding="utf-8").splitlines()[1:]]

@@ -1,4 +1,4 @@
-"""Coverage of the association by exposure, as benchmarks/association_coverage.py measures it."""
+"""Coverage of the association by exposure, as benchmarks/stats/association_coverage.py measures it."""
 
 import pytest
 

@@ -5,7 +5,6 @@ import math
 import statistics
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,9 +96,6 @@ def test_the_limits_of_a_skewed_measure_are_wider_on_the_side_of_its_tail():
     for point in drawn.points:
         assert drawn.jump_low < point.low < point.high < drawn.jump_high
         assert ("ewma" in point.below) == (point.ewma < point.low)
-
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 
 ROWS = {row["learnt_from"]: row for row in limit_table()["rows"]}

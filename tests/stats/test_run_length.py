@@ -1,19 +1,15 @@
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
-from misslink.errors import InputError
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 from control_limit_equations import (
     cusum_run_length,
     ewma_run_length,
     solve_limits,
 )
+from misslink.errors import InputError
 
 
 def brook_and_evans(threshold, slack, shift, sd, states=300):

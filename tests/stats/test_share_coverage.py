@@ -2,7 +2,7 @@
 
 Nine cells: 50, 100 and 300 labels, and 5, 20 and 50% of the cases good, 1,000 further verdicts.
 A 95% interval is to cover 93 to 97% of 1,000 draws. What is drawn has a standard error of its
-own, 0.8% at 93 and 0.5% at 97, and one of it is granted. ``benchmarks/calibration_coverage.md``
+own, 0.8% at 93 and 0.5% at 97, and one of it is granted. ``benchmarks/stats/calibration_coverage.md``
 shows the same cells, and more judges, in figures.
 """
 

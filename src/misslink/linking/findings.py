@@ -62,7 +62,7 @@ def _failed_cases(
 
 RERANK_POOL = 50  # candidates that a reranker gets
 # Modes of the heuristic judge whose owner is right in under half of the cases of
-# benchmarks/attribution_kinds.py: they count half where owners are compared.
+# benchmarks/linking/attribution_kinds.py: they count half where owners are compared.
 WEAK_MODES = frozenset({"distracted", "off_the_point"})
 
 

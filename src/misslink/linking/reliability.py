@@ -1,4 +1,4 @@
-"""How often named owners are right, by what a run has: measured by ``benchmarks/attribution_kinds.py``."""
+"""How often named owners are right, by what a run has: measured by ``benchmarks/linking/attribution_kinds.py``."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from misslink.report.links import CORRECT_VALUES, LinkedCases, view_fragment
 from misslink.types import Case, Claim, Link, Repeats, Run, Trace, Verdict
 
 # Cases up to which a page holds them all. A page of 10,000 cases has 14 MB, which a browser opens
-# at once and a mail or a wiki still takes (benchmarks/report.md).
+# at once and a mail or a wiki still takes (benchmarks/report/report.md).
 MAX_FULL_PAGE = 10_000
 PARTIAL_PAGE_CASES = 5_000  # in the page of a run that has more
 

@@ -20,7 +20,7 @@ from misslink.text.prompt_matching import hidden_spans
 from misslink.types import Claim, ClaimLink, Link, Passage, RetrievalMiss, Trace
 
 # Share of the heuristic judge's highest P(supports): its probabilities are multiplied by a cap that
-# they never exceed. Of 303 such ties of benchmarks/ties.py 300 of 300 are right from here on
+# they never exceed. Of 303 such ties of benchmarks/linking/ties.py 300 of 300 are right from here on
 # (Wilson: at least 98.7%), and none of 3 below.
 _SURE = 0.95
 # Where spans overlap the first of these gives the piece its colour.

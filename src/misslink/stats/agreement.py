@@ -83,7 +83,7 @@ def krippendorff_alpha(
     The interval holds the middle 95% of the alphas of 10,000 Bayesian resamples of the items
     (at least 1,000 if the items differ much). One item is added whose two ratings are any two
     categories, spread evenly: otherwise a sample that agrees fully would leave no doubt
-    (``benchmarks/calibration_coverage.py``).
+    (``benchmarks/stats/calibration_coverage.py``).
 
     References
     ----------
@@ -236,7 +236,7 @@ def cohen_kappa(
     -----
     The interval holds the middle 95% of the kappas of 10,000 tables drawn from the Dirichlet
     posterior with one case added, spread evenly over the cells (Perks's prior). Its coverage is in
-    ``benchmarks/calibration_coverage.md``.
+    ``benchmarks/stats/calibration_coverage.md``.
 
     References
     ----------
@@ -363,7 +363,7 @@ def spearman(a: Sequence[float], b: Sequence[float]) -> Estimate:
     -----
     The interval is that of Fisher's z with the standard error of the infinitesimal jackknife,
     which respects ties and unequal spread, and Student's t
-    (``benchmarks/calibration_coverage.py``).
+    (``benchmarks/stats/calibration_coverage.py``).
 
     References
     ----------

@@ -104,7 +104,7 @@ def risk_ratio(a: int, n1: int, b: int, n2: int) -> Estimate:
     ----------
     Donner and Zou (2012), Closed-form confidence intervals for functions of the normal mean and
     standard deviation. Katz's log interval covers 86% at worst, this one 92%
-    (``benchmarks/interval_coverage.md``).
+    (``benchmarks/stats/interval_coverage.md``).
 
     Examples
     --------
@@ -168,7 +168,7 @@ def attributable_fraction(
     Dirichlet posterior of the 2 x 2 table, with 0.75 cases added to each cell. Over tables of 30
     to 500 cases its worst coverage at 95% is 94%; with the Jeffreys prior of 0.5 that is 92%, for
     the delta method on the logarithm 88%, for the bootstrap of the table 52%
-    (``benchmarks/interval_coverage.py``).
+    (``benchmarks/stats/interval_coverage.py``).
 
     References
     ----------
@@ -397,7 +397,7 @@ def mantel_haenszel(strata: Sequence[TwoByTwo], *, seed: int = 0) -> PooledAssoc
         Fraction: share of the bad answers that follow a miss x (1 - 1 / pooled ratio), Miettinen's
         formula. The interval is drawn as that of `attributable_fraction`, from the Dirichlet
         posterior of all cells, its prior spread over the strata by their size.
-        ``benchmarks/interval_coverage.py`` measures all three.
+        ``benchmarks/stats/interval_coverage.py`` measures all three.
 
     Raises
     ------
@@ -615,7 +615,7 @@ def heterogeneity_test(
     The statistic is Cochran's Q around the Mantel-Haenszel difference, each stratum's variance
     taken with one case more in each cell (Agresti and Caffo). Its chi-squared law fails in small
     strata, so it is compared with the same statistic of tables drawn from the strata's likeliest
-    risks under one common difference (``benchmarks/interval_coverage.py``).
+    risks under one common difference (``benchmarks/stats/interval_coverage.py``).
 
     References
     ----------

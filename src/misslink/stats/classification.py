@@ -295,7 +295,7 @@ def average_precision(labels: Sequence[bool], scores: Sequence[float]) -> Estima
     The interval is made on the logit scale from the infinitesimal jackknife's standard error,
     but never from a smaller one than a binomial share of the positive cases would have (Boyd,
     Eng and Page). If no negative case comes before a positive one it is Wilson's, of the
-    positive cases. ``benchmarks/calibration_coverage.py`` compares each alone.
+    positive cases. ``benchmarks/stats/calibration_coverage.py`` compares each alone.
 
     References
     ----------
@@ -514,7 +514,7 @@ def nested_threshold(
     Notes
     -----
     The interval of a rate read from `measured` treats the thresholds of the folds as one; with a
-    hundred labels and more ``benchmarks/calibration_coverage.py`` finds no harm in that.
+    hundred labels and more ``benchmarks/stats/calibration_coverage.py`` finds no harm in that.
 
     References
     ----------

@@ -65,7 +65,7 @@ def clustered_mean(
         Missing without values. ``cluster bootstrap``: the Bayesian bootstrap of `mean` over
         clusters, in which each bound counts as half a cluster of average size. ``cluster normal``:
         more than 2,000 clusters, by the linearised variance of a ratio. A single cluster has no
-        interval. ``benchmarks/clustered_coverage.py`` measures the coverage: 93% or more.
+        interval. ``benchmarks/stats/clustered_coverage.py`` measures the coverage: 93% or more.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def clustered_difference(
         a gain and a loss of the largest size seen count as half a case (half a cluster if all
         differences are equal), widened as Student's t is; it includes 0 exactly if the test does
         not reject it. It covers 94% to 97% on average, 90% at worst
-        (``benchmarks/clustered_coverage.py``).
+        (``benchmarks/stats/clustered_coverage.py``).
 
     Raises
     ------

@@ -324,7 +324,7 @@ def _chart_signals(
 
 @lru_cache(maxsize=1)
 def limit_table() -> dict[str, Any]:
-    """Return the table that ``benchmarks/canary_limits.py`` computed.
+    """Return the table that ``benchmarks/stats/canary_limits.py`` computed.
 
     Its ``rows`` have, for a number of readings learnt from, one entry for 1, 2, 3, ... measures in
     ``limits`` (EWMA, CUSUM, jump) and ``shares`` (of a measure's false alarms, for each chart).
@@ -350,7 +350,7 @@ def chart_limits(learnt_from: int, *, measures: int = 1) -> ChartLimits:
     ChartLimits
         The chance of a false alarm for the worse by any of the three charts of all measures
         within 370 readings is that of one alarm in 370 readings on average. That holds for
-        normal readings; ``benchmarks/canary_run_length.md`` simulates shares of few questions.
+        normal readings; ``benchmarks/canary/canary_run_length.md`` simulates shares of few questions.
         Between the rows of the table the limits are linear in 1 / n.
     """
     table = limit_table()

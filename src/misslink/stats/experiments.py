@@ -252,11 +252,11 @@ def cuped(
 
 # The interval is narrowest, relative to a fixed-size one, near this many units of both variants
 # together; it has to be chosen without looking at the data. Differences of 5 to 10 points of a
-# share near a half are found within 3,400 and 900 (benchmarks/sequential_test.md), and from 200
+# share near a half are found within 3,400 and 900 (benchmarks/live/sequential_test.md), and from 200
 # to 20,000 the interval is at most 27% wider than one that was tuned for that very size.
 TUNED_FOR = 2000
 # The boundary is that of a Gaussian random walk, which a mean is near from some units on; until
-# each variant has so many, nothing is decided (benchmarks/sequential_test.md).
+# each variant has so many, nothing is decided (benchmarks/live/sequential_test.md).
 MIN_SEQUENTIAL_UNITS = 50
 _POWER_Z = 0.8416212335729143  # the normal quantile of 80%
 _MAX_UNITS = 1e9

@@ -26,7 +26,7 @@ _MIN_UNCUT = 0.01  # share of draws; of 10,000, each end is the third from outsi
 _PERMUTATIONS = 9_999
 EXPOSURES = ("none", "some", "all")  # of what a case needs, in the prompt
 _ALL = EXPOSURES.index("all")
-MIN_LABELS = 10  # at an exposure; benchmarks/association_coverage.py looks at no fewer
+MIN_LABELS = 10  # at an exposure; benchmarks/stats/association_coverage.py looks at no fewer
 MAX_FACTOR = 20  # from one end of a risk ratio's interval to the other
 _GROUP_NAMES = (*EXPOSURES, "none or some")
 
@@ -225,7 +225,7 @@ def powered_exposure_risks(
     The intervals hold the middle 95% of draws of the Bayesian bootstrap of clusters. A bad and a
     good label with an average verdict are added at each exposure, each as 0.75 clusters of average
     size, and the draws are spread as Student's t of the labelled clusters is.
-    ``benchmarks/association_coverage.md`` measures the coverage.
+    ``benchmarks/stats/association_coverage.md`` measures the coverage.
 
     References
     ----------

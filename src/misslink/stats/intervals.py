@@ -159,7 +159,7 @@ def mean(
             With bounds: Bayesian bootstrap in which each bound counts as half a case (a Dirichlet
             process; for yes-or-no values it is the Jeffreys interval). It covers 92% and more
             from 5 cases on; the percentile bootstrap covers 65% for 30 cases that are almost all
-            1 (``benchmarks/interval_coverage.py``). Without bounds: percentile bootstrap, widened
+            1 (``benchmarks/stats/interval_coverage.py``). Without bounds: percentile bootstrap, widened
             as Student's t is.
         ``normal``
             More than 2,000 distinct values: a normal interval with ends moved by the skewness.

@@ -28,7 +28,7 @@ from misslink.types import Estimate, Reason
 
 _DRAWS = 20_000
 _JEFFREYS = 0.5
-MIN_LABELS = 10  # benchmarks/calibration_coverage.py looks at no fewer
+MIN_LABELS = 10  # benchmarks/stats/calibration_coverage.py looks at no fewer
 _HALF_CASE = 0.5  # of a case with either label, see the notes of prediction_powered
 _ADDED = 2.0  # cases, to the labels of a stratum
 _FREEDOM = 6.0  # most degrees of freedom for a label of the rarer kind
@@ -63,7 +63,7 @@ def rogan_gladen(
         Whether the labelled cases are among the `n`, so that their calls must not count twice:
         they count by their labels, the other cases by the corrected share. The value stays the
         same. Without it, the interval of 300 labels among 1,300 cases would cover 98%
-        (``benchmarks/calibration_coverage.md``).
+        (``benchmarks/stats/calibration_coverage.md``).
     interval : "delta" or "posterior"
         The delta method with Lang and Reiczigel's small-sample adjustment, or the middle of
         20,000 draws of the three shares from their Jeffreys posteriors.
@@ -357,7 +357,7 @@ def prediction_powered(
 
     With unequal weights few labels may decide: half a case with each label is added at both ends
     of the verdicts, with the weight that labels have there, and the quantile is Student's, of
-    Kish's effective number of labels. ``benchmarks/calibration_coverage.md`` has the tables.
+    Kish's effective number of labels. ``benchmarks/stats/calibration_coverage.md`` has the tables.
 
     References
     ----------
@@ -507,7 +507,7 @@ def poststratified_share(
     case with either label among these: a stratum without a failure in its few labels may have one.
     The quantile is Student's, with Satterthwaite's degrees of freedom, at most six for each label
     of the rarer kind. A share of all cases like these is estimated, so the spread of the cases
-    themselves counts, with that of pairs of one cluster. ``benchmarks/calibration_coverage.md``
+    themselves counts, with that of pairs of one cluster. ``benchmarks/stats/calibration_coverage.md``
     has the coverage of 216 cells.
 
     References

@@ -151,7 +151,7 @@ def calibration_error(
     The interval inverts a test. It scales the observed pattern of gaps up and down, and includes
     the scales at which sampling noise makes the observed error likely. The pattern is shrunk
     towards its mean by the share of variation that noise explains. A bootstrap would add its own
-    noise and exclude the truth (``benchmarks/calibration_coverage.md``, table ece).
+    noise and exclude the truth (``benchmarks/stats/calibration_coverage.md``, table ece).
 
     An end that would exclude the value is moved to it. For the upper end, an error smaller than
     half of all draws by chance alone counts as that half. Otherwise a judge that is right on

@@ -258,7 +258,7 @@ def test_the_first_comma_parts_the_two():
 
 
 def test_the_committed_band_belongs_to_the_committed_fit():
-    """Refitting the heuristic judge moves its probabilities: benchmarks/cascade.py --write then."""
+    """Refitting the heuristic judge moves its probabilities: benchmarks/judge/cascade.py --write then."""
     name = "heuristic"
     fit = load_fit()
     source = files("misslink.judge.middleware") / "cascade.json"

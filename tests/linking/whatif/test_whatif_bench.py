@@ -1,4 +1,4 @@
-"""Failures avoided are those that come; `benchmarks/whatif.py` has more rounds."""
+"""Failures avoided are those that come; `benchmarks/linking/whatif.py` has more rounds."""
 
 import pytest
 

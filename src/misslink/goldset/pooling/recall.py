@@ -115,7 +115,7 @@ def _estimate_bands(bands: Sequence[RankBand]) -> tuple[float, float, float]:
     cells = [cell for band in bands for cell in band]
     value = sum(expected for expected, _, _ in totals)
     # Method of variance estimates recovery: a sample without relevant passages has variance 0, so
-    # the usual Horvitz-Thompson interval is too short (benchmarks/pooled_recall_coverage.py).
+    # the usual Horvitz-Thompson interval is too short (benchmarks/goldset/pooled_recall_coverage.py).
     below = sum((expected - low) ** 2 for expected, low, _ in totals)
     above = sum((high - expected) ** 2 for expected, _, high in totals)
     relevant = float(sum(cell.relevant for cell in cells))

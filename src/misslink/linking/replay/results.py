@@ -252,7 +252,7 @@ def causal_fraction(
     the middle 95% of 20,000 draws: the number of answers that missed a passage for each failed answer
     from its Dirichlet posterior, times the weighted effect from one with 0.75 cases added to those
     that are good with the treatment alone, and to those with the placebo alone.
-    ``benchmarks/replay.md`` measures its coverage.
+    ``benchmarks/linking/replay.md`` measures its coverage.
 
     References
     ----------
