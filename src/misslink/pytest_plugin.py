@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def misslink_run(pytestconfig: pytest.Config) -> Run:
     """The run that gates are checked on."""
     from misslink.errors import InputError
-    from misslink.io import read_complete_run
+    from misslink.types import Run
 
     given = pytestconfig.getoption("--misslink-run")
     named = given or pytestconfig.getini("misslink_run")
@@ -36,7 +36,7 @@ def misslink_run(pytestconfig: pytest.Config) -> Run:
             pytrace=False,
         )
     try:
-        return read_complete_run(Path(named) if given else pytestconfig.rootpath / named)
+        return Run.read(Path(named) if given else pytestconfig.rootpath / named)
     except InputError as problem:
         _fail_test(problem)
 

@@ -140,6 +140,7 @@ def rank_metric_key(name: str) -> str | None:
 
 # Functions of later layers that methods of the data models call, by their modules.
 _LATE_FUNCTIONS = {
+    "apply_labels": "misslink.calibration.labelled_failures",
     "describe_reason": "misslink.render.reasons",
     "describe_run": "misslink.report.findings",
     "first_step": "misslink.report.summary",

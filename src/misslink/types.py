@@ -568,8 +568,9 @@ class Run(FrozenModel):
 
     @classmethod
     def read(cls, path: str | Path) -> Run:
-        """Read a run folder, or the address of one in remote storage."""
-        return late_function("read_complete_run", Run)(path, anywhere=True)
+        """Read a run folder, or the address of one in remote storage, with its labels applied."""
+        run = late_function("read_complete_run", Run)(path, anywhere=True)
+        return late_function("apply_labels", Run)(run)
 
     @cached_property
     def metrics(self) -> Mapping[str, Estimate]:

@@ -5,14 +5,20 @@ import pytest
 from misslink.calibration.labelled_failures import (
     apply_labels,
     correct_failed,
+    count_judged_too,
     find_labelled_failures,
+    judged_run,
 )
 from misslink.calibration.verdicts import hash_verdicts
+from misslink.io.run_folder import write_json
+from misslink.pipeline.promote import promote
 from misslink.render.headline import describe_verdict
 from misslink.report.findings import find
+from misslink.report.json_document import case_records
 from misslink.report.page import build_page
 from misslink.stats import proportion
-from misslink.types import Case, Link, Run, Verdict
+from misslink.types import Case, Link, Run, Trace, Verdict
+from small_runs import write_run
 
 UNFAITHFUL = {"answer": "unfaithful", "failure": "fabricated"}
 WRONG = {"answer": "faithful", "correct": False, "failure": "contradicts_context"}
@@ -20,6 +26,7 @@ PASSED = {"answer": "faithful", "correct": True, "failure": "passed"}
 UNSURE = {"answer": "unknown", "correct": True, "failure": "inconclusive"}
 INCOMPLETE = {"answer": "faithful", "correct": True, "complete": False, "failure": "incomplete"}
 OVER_REFUSED = {"answer": "declined", "failure": "over_refused"}
+SUSPECT = {"answer": "faithful", "correct": False, "complete": False, "failure": "gold_suspect"}
 
 
 def run_of(links, *, own=True, **labels):
@@ -32,9 +39,10 @@ def run_of(links, *, own=True, **labels):
     verdicts = tuple(
         Verdict(case_id=case.id, metric=metric, status="scored", value=1.0, label=True, judge="j")
         for case in cases
-        for metric in ("faithfulness", "correctness")
+        for metric in ("faithfulness", "correctness", "completeness")
     )
-    run = Run(manifest={}, cases=cases, traces=(), verdicts=verdicts, links=made, summary={})
+    traces = tuple(Trace(case_id=case.id, answer="Yes.", retrieved=()) for case in cases)
+    run = Run(manifest={}, cases=cases, traces=traces, verdicts=verdicts, links=made, summary={})
     documents = {
         metric: {
             "metric": metric,
@@ -65,6 +73,10 @@ def run_of(links, *, own=True, **labels):
         (UNSURE, {"faithfulness": 1.0}, False),
         (UNSURE, {"faithfulness": 0.0}, True),
         (INCOMPLETE, {"correctness": 1.0}, True),
+        (INCOMPLETE, {"correctness": 1.0, "completeness": 1.0}, False),
+        (SUSPECT, {"faithfulness": 1.0}, True),
+        (SUSPECT, {"correctness": 1.0}, False),
+        (SUSPECT, {"correctness": 0.0}, True),
         (OVER_REFUSED, {"correctness": 1.0}, False),
     ],
 )
@@ -88,6 +100,34 @@ def test_a_false_alarm_is_the_judges_by_a_label_or_by_a_second_judge():
         update={"replay": {"cases": cases}}
     )
     assert apply_labels(labelled).links[0].failed  # people outrank a judge
+
+
+def test_an_answer_called_good_against_a_suspected_reference_passed():
+    link = apply_labels(run_of([SUSPECT], correctness={0: 1.0})).links[0]
+    assert (link.failure, link.owner, link.notes) == ("passed", "none", ("gold_suspect",))
+
+
+def test_labels_are_applied_once_and_can_be_taken_off():
+    run = run_of([UNFAITHFUL] * 3 + [PASSED] * 3, faithfulness={0: 1.0, 3: 0.0})
+    shown = apply_labels(run)
+    assert [link.failed for link in shown.links] == [False, True, True, True, False, False]
+    assert apply_labels(shown).links == shown.links
+    assert judged_run(shown).links == run.links
+    assert find_labelled_failures(shown) == find_labelled_failures(run)
+    assert (shown.headline, correct_failed(shown)) == (run.headline, correct_failed(run))
+    assert shown.metrics["link.owners.generator"] == run.metrics["link.owners.generator"]
+
+
+def test_every_reader_of_cases_has_the_labels(tmp_path):
+    run = run_of([SUSPECT, UNFAITHFUL, PASSED], correctness={0: 1.0}, faithfulness={1: 1.0, 2: 0.0})
+    folder = write_run(tmp_path / "run", run)
+    write_json(folder / "calibration.json", run.calibration)
+    read = Run.read(folder)
+    owners = [link.owner for link in read.links]
+    assert owners == ["none", "judge", "unknown"]
+    assert list(read.to_pandas()["owner"]) == owners
+    assert [record["owner"] for record in case_records(run)] == owners
+    assert [row["id"] for row in promote(read)] == ["c2"]
 
 
 def test_labels_of_another_run_decide_no_case_here():
@@ -116,9 +156,22 @@ def test_the_count_is_corrected_by_labels_of_some():
 
 
 def test_where_all_cases_are_labelled_annotators_alone_count():
-    run = run_of([UNFAITHFUL] * 3 + [PASSED] * 3, faithfulness={n: float(n != 0) for n in range(6)})
+    labels = {n: float(n != 0) for n in range(6)}
+    links = [UNFAITHFUL] * 3 + [PASSED] * 3
+    run = run_of(links, faithfulness=labels, correctness=dict.fromkeys(range(6), 1.0))
     assert (correct_failed(run).value, correct_failed(run).n) == (1 / 6, 6)
     assert describe_verdict(find(run)).startswith("1 of 6 answers fails, by annotators' labels.")
+
+
+def test_a_judge_that_decides_beside_the_labels_is_named():
+    """Each case is labelled, of three the correctness is the judge's alone, and one is not judged."""
+    links = [UNFAITHFUL] * 3 + [PASSED] * 3 + [{"answer": "unknown", "failure": "inconclusive"}]
+    run = run_of(links, faithfulness={n: float(n != 0) for n in range(6)})
+    assert count_judged_too(run) == 3
+    said = (
+        "1 of 7 answers fails, by annotators' labels and, where these are missing, by the judge; 1 "
+    )
+    assert describe_verdict(find(run)).startswith(said)
 
 
 def test_few_labels_correct_no_count_and_still_win_on_their_cases():

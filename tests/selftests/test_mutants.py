@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from good_runs import K, good_run
+from misslink.calibration.verdicts import hash_verdicts
 from misslink.failure_modes import OWNERS
 from misslink.retrieval import retrieval_outcome
 from misslink.selftests.faults import FAULTS
@@ -161,7 +162,11 @@ def test_texts_without_numbers_or_names_leave_kinds_out(good):
 
 def test_people_say_what_is_good(run):
     labelled = {case.id: float(number % 2) for number, case in enumerate(run.cases)}
-    calibration = {"metric": "faithfulness", "labelled": labelled}
+    calibration = {
+        "metric": "faithfulness",
+        "labelled": labelled,
+        "verdicts_sha256": hash_verdicts(run, "faithfulness"),
+    }
     plain = run.model_copy(
         update={
             "calibration": calibration,

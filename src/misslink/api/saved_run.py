@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from misslink.calibration.labelled_failures import judged_run
 from misslink.documents import manifest_of, summary_of
 from misslink.errors import InputError
 from misslink.io import add_to_run, read_complete_run, read_run
@@ -52,11 +53,14 @@ class SavedRun:
 
     @classmethod
     def open(cls, run: Run | SavedRun | str | Path, *, anywhere: bool = False) -> SavedRun:
-        """Return a run with its folder; one in memory has none. `anywhere`: a URL is read, too."""
+        """Return a run, as its judge says, with its folder; one in memory has none.
+
+        `anywhere`: a URL is read, too.
+        """
         if isinstance(run, SavedRun):
             return run
         if isinstance(run, Run):
-            return cls(run, None)
+            return cls(judged_run(run), None)
         return cls(read_complete_run(run, anywhere=anywhere), Path(run))
 
     @classmethod

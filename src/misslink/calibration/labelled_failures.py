@@ -1,9 +1,14 @@
-"""Failed cases by annotators' labels: a label wins on its case, and all of them correct the count."""
+"""Failed cases by annotators' labels: a label wins on its case, and all of them correct the count.
+
+A run that is read for its cases has their labels applied (`apply_labels`). Its metrics stay the
+judge's, so that a run with labels and one without are measured alike.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from misslink.calibration.stored_calibration import current_calibrations
 from misslink.documents import calibrations_of, replay_of
@@ -19,6 +24,8 @@ _TIED = 0.5  # the mean label of annotators of whom as many say good as bad
 _JUDGED_BAD: dict[str, Callable[[Link], bool]] = {
     "faithfulness": lambda link: link.answer == "unfaithful",
     "correctness": lambda link: link.correct is False or link.answer == "declined",
+    # Where the reference itself is in doubt, what an answer leaves out of it is no fault.
+    "completeness": lambda link: link.complete is False and link.failure != "gold_suspect",
 }
 _JUDGED_GOOD: dict[str, Callable[[Link], bool]] = {
     "faithfulness": lambda link: link.answer == "faithful",
@@ -26,23 +33,51 @@ _JUDGED_GOOD: dict[str, Callable[[Link], bool]] = {
 }
 
 
+class LabelledLinks(tuple[Link, ...]):  # noqa: SLOT001 - a tuple with slots has no attribute
+    """The links of a run with the word of annotators, and in ``judged`` those of its judge."""
+
+    judged: Sequence[Link]
+
+
 def find_labelled_failures(run: Run) -> dict[str, bool]:
     """Return whether each labelled case failed: by its labels, and by the judge where they are silent.
 
-    Labels of this run's own answers count, of faithfulness and correctness; ties decide nothing.
+    Labels of this run's own answers count, of faithfulness, correctness and completeness; ties
+    decide nothing.
     """
+    labels = _read_labels(run)
+    found = {
+        link.case_id: _failed(link, labels[link.case_id])
+        for link in select_items(_judged_links(run), labels)
+        if link.failure is not None
+    }
+    return {case_id: failed for case_id, failed in found.items() if failed is not None}
+
+
+def count_judged_too(run: Run) -> int:
+    """Return on how many labelled cases the judge's word decides beside the labels."""
+    labels = _read_labels(run)
+    silent = (
+        all(labels[link.case_id].values())
+        and any(
+            metric not in labels[link.case_id]
+            and (is_bad(link) or (metric in _JUDGED_GOOD and _JUDGED_GOOD[metric](link)))
+            for metric, is_bad in _JUDGED_BAD.items()
+        )
+        for link in select_items(_judged_links(run), labels)
+    )
+    return sum(silent)
+
+
+def _read_labels(run: Run) -> dict[str, dict[str, bool]]:
+    """The labels by case and metric, as they were settled: whether the answer is good."""
     own, documents = current_calibrations(run), calibrations_of(run)
     labels: dict[str, dict[str, bool]] = {}
     for metric in _JUDGED_BAD:
         for case_id, share in documents[metric].labelled.items() if metric in own else ():
             if share != _TIED:
                 labels.setdefault(case_id, {})[metric] = share > _TIED
-    found = {
-        link.case_id: _failed(link, labels[link.case_id])
-        for link in select_items(run.links, labels)
-        if link.failure is not None
-    }
-    return {case_id: failed for case_id, failed in found.items() if failed is not None}
+    return labels
 
 
 def _failed(link: Link, labels: Mapping[str, bool]) -> bool | None:
@@ -51,7 +86,7 @@ def _failed(link: Link, labels: Mapping[str, bool]) -> bool | None:
     bad = {metric for metric, is_bad in _JUDGED_BAD.items() if is_bad(link)}
     if link.failed:
         # What else the judge holds against the answer, no label speaks of.
-        return not bad or not bad <= labels.keys() or link.complete is False
+        return not bad or not bad <= labels.keys()
     good = all(metric in labels or is_good(link) for metric, is_good in _JUDGED_GOOD.items())
     return False if link.failed is False or good else None
 
@@ -59,13 +94,15 @@ def _failed(link: Link, labels: Mapping[str, bool]) -> bool | None:
 def apply_labels(run: Run) -> Run:
     """Return the run with the word of annotators and of a second judge, for every view of it.
 
-    A failed case whose answer they call good is a false alarm, and its owner the judge.
+    A failed case whose answer they call good is a false alarm, and its owner the judge; where the
+    reference is suspected, it passed, and the doubt is noted.
     """
+    run = judged_run(run)
     found, replay = find_labelled_failures(run), replay_of(run)
     cleared = {case.case_id for case in (replay.cases if replay else ()) if case.cause == "judge"}
     if not (found or cleared):
         return run
-    links = tuple(
+    links = LabelledLinks(
         _as_labelled(link, failed=found[link.case_id])
         if found.get(link.case_id, link.failed) is not link.failed
         else _as_good(link, "second_judge_good")
@@ -73,7 +110,18 @@ def apply_labels(run: Run) -> Run:
         else link
         for link in run.links
     )
+    links.judged = run.links
     return run.model_copy(update={"links": links})
+
+
+def judged_run(run: Run) -> Run:
+    """Return the run with the links of its judge, as its folder has them."""
+    links = _judged_links(run)
+    return run if links is run.links else run.model_copy(update={"links": links})
+
+
+def _judged_links(run: Run) -> Sequence[Link]:
+    return run.links.judged if isinstance(run.links, LabelledLinks) else run.links
 
 
 def _as_labelled(link: Link, *, failed: bool) -> Link:
@@ -82,8 +130,15 @@ def _as_labelled(link: Link, *, failed: bool) -> Link:
 
 def _as_good(link: Link, code: str) -> Link:
     reason = describe_reason(Reason(code=code))
-    failure = "false_alarm" if link.failed else "passed"
-    told = {"failure": failure, "unexplained": False, "also": (), "reason": reason, "reasons": {}}
+    in_doubt = link.failure == "gold_suspect"
+    told: dict[str, Any] = {
+        "failure": "false_alarm" if link.failed and not in_doubt else "passed",
+        "unexplained": False,
+        "also": (),
+        "notes": ("gold_suspect",) if in_doubt else (),
+        "reason": reason,
+        "reasons": {},
+    }
     return link.model_copy(update=told)
 
 
@@ -108,7 +163,8 @@ def correct_failed(run: Run, *, seed: int = 0) -> Estimate:
     found = find_labelled_failures(run)
     if not found:
         return Estimate.missing(Reason(code="not_calibrated"))
-    calls = {link.case_id: float(link.failed) for link in run.links if link.failed is not None}
+    links = _judged_links(run)
+    calls = {link.case_id: float(link.failed) for link in links if link.failed is not None}
     documents = [
         calibrations_of(run)[metric] for metric in current_calibrations(run) & {*_JUDGED_BAD}
     ]

@@ -192,9 +192,9 @@ async def promote(run: str, out: str, failure: str | None = None) -> dict[str, o
 
 
 def _read(run: str) -> Run:
-    from misslink.io import read_complete_run
+    from misslink.types import Run
 
-    return read_complete_run(Path(run))
+    return Run.read(Path(run))
 
 
 def _options(given: dict[str, str | None]) -> list[str]:

@@ -27,15 +27,15 @@ def promote(
     so a slice of the report and of gates.
     """
     from misslink.failure_modes import FAILURES
-    from misslink.io import read_complete_run
     from misslink.io.atomic import atomic_write
     from misslink.io.manifest import display_path
     from misslink.pipeline.promote import promote as promoted
+    from misslink.types import Run
 
     if failure is not None and failure not in FAILURES:
         raise InputError(f"--failure has no '{failure}'; {known_names(failure, sorted(FAILURES))}")
     check_output_paths({"--out": out}, [run])
-    rows = list(promoted(read_complete_run(run, anywhere=True), failure))
+    rows = list(promoted(Run.read(run), failure))
     if not rows:
         what = "no failed case" if failure is None else f"no case of the failure mode {failure}"
         raise InputError(f"The run has {what}, so there is nothing to freeze.", path=run)

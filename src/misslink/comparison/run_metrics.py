@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, get_args
 
+from misslink.calibration.labelled_failures import judged_run
 from misslink.calibration.stored_calibration import corrected_shares, current_calibrations
 from misslink.document_model import Document
 from misslink.documents import METRIC_LEVELS, calibration_of, cutoff_of, manifest_of, summary_of
@@ -169,7 +170,7 @@ class RunMetrics(Mapping[str, Estimate]):
 
 def run_metrics(run: Run) -> RunMetrics:
     """Return the metrics of a run by name."""
-    return RunMetrics(run)
+    return RunMetrics(judged_run(run))
 
 
 def summary_metrics(runs: Sequence[Run]) -> list[str]:

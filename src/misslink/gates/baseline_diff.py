@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from misslink.calibration.labelled_failures import judged_run
 from misslink.comparison.missing_values import judged_metrics_behind, newly_unmeasured
 from misslink.comparison.pairing import (
     NamedRun,
@@ -71,7 +72,7 @@ def read_baseline(source: Any) -> GateBaseline:
         It is anything else.
     """
     if isinstance(source, Run):
-        return GateBaseline(Path("given as a run"), source, source.summary)
+        return GateBaseline(Path("given as a run"), judged_run(source), source.summary)
     if not isinstance(source, str | Path):
         run = read_scored_run(source)
         return GateBaseline(Path("given as a table"), run, run.summary)

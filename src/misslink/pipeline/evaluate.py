@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Unpack
 
+from misslink.calibration.labelled_failures import apply_labels
 from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
 from misslink.event_loops import run_async
@@ -200,7 +201,7 @@ def evaluate(
     0.71
     """
     config = EvaluationConfig(**locals())
-    return run_async(lambda: run_pipeline(config))
+    return apply_labels(run_async(lambda: run_pipeline(config)))
 
 
 async def evaluate_async(
@@ -229,7 +230,7 @@ async def evaluate_async(
     >>> import misslink
     >>> run = await misslink.evaluate_async(chain, "gold.jsonl")  # doctest: +SKIP
     """
-    return await run_pipeline(EvaluationConfig(app=app, goldset=goldset, **options))
+    return apply_labels(await run_pipeline(EvaluationConfig(app=app, goldset=goldset, **options)))
 
 
 async def forecast_async(**options: Any) -> JudgingForecast:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from misslink.calibration.labelled_failures import apply_labels, judged_run
 from misslink.calibration_document import NO_USAGE, JudgeUsage
 from misslink.documents import cutoff_of, manifest_of, summary_of
 from misslink.engines.protocol import Engine
@@ -105,7 +106,7 @@ def rejudge(
     if later is not None:
         return run_async(lambda: _separate_from(later, given))
     saved, options = _select_saved(given)
-    return run_async(lambda: run_pipeline(EvaluationConfig(**options), saved))
+    return apply_labels(run_async(lambda: run_pipeline(EvaluationConfig(**options), saved)))
 
 
 async def forecast_rejudging(**options: Any) -> JudgingForecast:
@@ -161,7 +162,7 @@ def _rest_of_limits(config: JudgeConfig, usage: JudgeUsage) -> tuple[JudgeConfig
 def _shared_part(run: Run | str | Path, later: Run | str | Path) -> tuple[Run, Run]:
     """Both runs, the first one with the cases that ask the same question in the later one."""
     before, other = (
-        each if isinstance(each, Run) else read_complete_run(each, anywhere=True)
+        judged_run(each) if isinstance(each, Run) else read_complete_run(each, anywhere=True)
         for each in (run, later)
     )
     questions = {case.id: case.question for case in other.cases}
@@ -194,6 +195,7 @@ def _select_saved(given: Mapping[str, Any]) -> tuple[Run, dict[str, Any]]:
         if out is not None and Path(out).resolve() == Path(run).resolve():
             raise InputError("this is the run itself. Name another folder with --out.", path=run)
         run = read_complete_run(run, anywhere=True)
+    run = judged_run(run)
     drawn = draw_cases(case_ids(run.cases), sample, options.get("seed", 0))
     saved = _only(run, drawn)
     recalls = [name for name in summary_of(run).retrieval if name.startswith("recall@")]

@@ -55,6 +55,8 @@ class Findings:
         Share that fails, corrected by people's labels. None: there are none of this run's answers.
     labels : int
         Labelled cases behind it.
+    judged_too : int
+        Those of them on which the judge's word decides beside the labels.
     by_selftest : Estimate or None
         Share that fails, corrected by the judge's errors in the run's selftest. None: not measured.
     read_first : tuple of str
@@ -82,6 +84,7 @@ class Findings:
     stopped_by: str | None = None
     corrected: Estimate | None = None
     labels: int = 0
+    judged_too: int = 0
     by_selftest: Estimate | None = None
     read_first: tuple[str, ...] = ()
     most_frequent_error: tuple[str, int] | None = None
@@ -203,13 +206,14 @@ def describe_verdict(findings: Findings) -> str:
 def _describe_count(findings: Findings) -> str:
     """How many fail: by people's labels where there are some, else by the judge."""
     corrected = findings.corrected
+    undecided = findings.undecided
+    more = f"; {undecided:,} could not be judged" if undecided else ""
     if findings.labels and findings.labels == findings.failed.n:
-        return f"{_count(findings)}, by annotators' labels."
+        judge = " and, where these are missing, by the judge" if findings.judged_too else ""
+        return f"{_count(findings)}, by annotators' labels{judge}{more}."
     if corrected is not None and corrected.value is not None:
         labels = pluralize(findings.labels, "label")
         return f"{_expected(findings, corrected)}, corrected by {labels}."
-    undecided = findings.undecided
-    more = f"; {undecided:,} could not be judged" if undecided else ""
     tested = findings.by_selftest
     expected = (
         f" {_expected(findings, tested)}, if real faults are found like planted ones."

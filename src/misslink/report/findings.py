@@ -9,6 +9,7 @@ from operator import is_not
 from misslink.calibration.labelled_failures import (
     apply_labels,
     correct_failed,
+    count_judged_too,
     find_labelled_failures,
 )
 from misslink.documents import manifest_of, replay_of, summary_of
@@ -94,6 +95,7 @@ def _find(run: Run) -> Findings:
         cut=sum(_is_cut(link, traces.get(link.case_id)) for link in labelled),
         corrected=corrected if corrected.value is not None else None,
         labels=len(labelled_cases),
+        judged_too=count_judged_too(run) if labelled_cases else 0,
         by_selftest=_correct_by_selftest(run, len(failed), len(decided)),
         read_first=_surest_failures(run, failed, labelled_cases),
         unmeasured=None if labelled else next(filter(None, unmeasured), None),

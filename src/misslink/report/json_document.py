@@ -134,7 +134,7 @@ def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
     ranks, _ = summary_rank_metrics(run)
     scores = score_cases(run.cases, run.traces, ranks)
     traces = by_case(run.traces)
-    links = by_case(run.links)
+    links = by_case(apply_labels(run).links)
     verdicts = group_by_case(run.verdicts)
     readings = {
         name: (metric, read)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from misslink.documents import calibrations_of
+from misslink.calibration.labelled_failures import apply_labels
 from misslink.matching import declines
 from misslink.parts import by_case
 from misslink.retrieval import relevant_ids, retrieval_outcome
@@ -105,10 +105,8 @@ def find_good_cases(run: Run, corpus: Iterable[Passage] = (), *, k: int) -> list
     labelled passages in the prompt is not among them, since where a fault of it came from would not
     be known.
     """
-    calibration = calibrations_of(run).get("faithfulness")
-    labelled = calibration.labelled if calibration else {}
     traces = by_case(run.traces)
-    links = by_case(run.links)
+    links = by_case(apply_labels(run).links)
     texts = {passage.id: passage for passage in corpus}
     found = (
         _good_case(
@@ -117,9 +115,7 @@ def find_good_cases(run: Run, corpus: Iterable[Passage] = (), *, k: int) -> list
             links[case.id],
             texts,
             k,
-            passed=labelled[case.id] >= 1 / 2
-            if case.id in labelled
-            else links[case.id].failed is False,
+            passed=links[case.id].failed is False,
         )
         for case in run.cases
     )
