@@ -142,7 +142,7 @@ MEASURING = ("calibration", "comparison", "gates", "linking", "metrics", "retrie
 SENTENCES_LEFT = {
     "calibration": 6,
     "comparison": 1,
-    "gates": 65,
+    "gates": 27,
     "linking": 81,
     "metrics": 40,
     "retrieval": 9,

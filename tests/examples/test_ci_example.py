@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from misslink.gates.ci_reports import comment_marker
 from misslink.gates.criteria import read_criteria
+from misslink.report.gate_reports import comment_marker
 
 ROOT = Path(__file__).parents[2]
 CI = ROOT / "examples" / "ci"

@@ -10,7 +10,7 @@ from judged_runs import held, keeping
 from misslink.calibration.stored_calibration import corrected_shares
 from misslink.comparison.run_metrics import metric_value
 from misslink.errors import InputError
-from misslink.gates.ci_reports import junit_xml, pull_request_comment
+from misslink.report.gate_reports import junit_xml, pull_request_comment
 from misslink.types import Estimate
 
 FAITHFUL = "1" * 60 + "0" * 40

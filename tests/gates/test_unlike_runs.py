@@ -7,9 +7,9 @@ import pytest
 
 from gated_run import decided, gated_run, numbers_of
 from misslink.gates.baseline_diff import GateBaseline, diff_against_baseline
-from misslink.gates.ci_reports import pull_request_comment
 from misslink.gates.criteria import ShipCriteria, read_criteria
 from misslink.gates.decision import decide_gates
+from misslink.report.gate_reports import pull_request_comment
 from misslink.types import Estimate, Reason
 
 RECALL = "name: recall_at_1, regression_max: 0.05"

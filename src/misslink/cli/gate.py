@@ -37,10 +37,10 @@ def gate(
 ) -> None:
     """Check a run against ship criteria, for CI."""
     import misslink
-    from misslink.gates.ci_reports import junit_xml, pull_request_comment
     from misslink.gates.criteria import criteria_schema
     from misslink.io.atomic import atomic_write
     from misslink.io.storage import as_url
+    from misslink.report.gate_reports import junit_xml, pull_request_comment
 
     if schema:
         print_json(criteria_schema())

@@ -12,7 +12,6 @@ from misslink.comparison.pairing import is_scored_only
 from misslink.comparison.run_metrics import MetricValue, judged_readings
 from misslink.documents import manifest_of
 from misslink.parts import by_case, case_ids
-from misslink.render.format import as_sentence
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_needs, unmeasured_reason
 from misslink.types import Reason, Run, Verdict
@@ -179,12 +178,11 @@ def _left_out(run: Run, value: MetricValue) -> dict[str, str]:
     return {name: why for name, why in unmeasured_cases(run).items() if values.get(name) is None}
 
 
-def unmeasured_notes(run: Run, value: MetricValue) -> Iterator[str]:
+def unmeasured_notes(run: Run, value: MetricValue) -> Iterator[Reason]:
     """Yield a note if a metric leaves unmeasured cases out."""
     if reasons := newly_unmeasured(run, value, None, ()):
         counts = Counter(reasons.values())
-        left_out = Reason(code="unmeasured_left_out", metric=value.name, reasons=counts)
-        yield as_sentence(describe_reason(left_out))
+        yield Reason(code="unmeasured_left_out", metric=value.name, reasons=counts)
 
 
 def judged_metrics_behind(run: Run, name: str) -> frozenset[str]:

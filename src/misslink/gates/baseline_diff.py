@@ -38,8 +38,8 @@ from misslink.io.jsonl import read_text
 from misslink.io.manifest import display_path
 from misslink.io.score_tables import is_score_table, read_scored_run
 from misslink.io.storage import as_url, redact_url
-from misslink.render.format import as_sentence, metric_bounds
-from misslink.render.reasons import describe_reason
+from misslink.render.format import metric_bounds
+from misslink.render.reasons import describe_note
 from misslink.stats import paired_difference, proportion
 from misslink.stats.run_comparison import SIGNIFICANCE_LEVEL, paired_test
 from misslink.types import Estimate, Reason, Run
@@ -260,7 +260,7 @@ def diff_against_baseline(
         criteria,
         baseline,
         both,
-        tuple(as_sentence(describe_reason(note)) for note in notes),
+        tuple(map(describe_note, notes)),
         tuple(difference.sentence for difference in differences),
         tuple(d.sentence for d in differences if d.what not in {"misslink", "k"}),
         shared,
@@ -282,7 +282,7 @@ def _diff_against_summary(run: Run, criteria: ShipCriteria, baseline: GateBaseli
         for x in (before, now)
     ]
     settings = [
-        f"{name} was {given[0][name]} in the baseline and is {given[1][name]} now."
+        Reason(code="summary_setting_differs", setting=name, was=given[0][name], now=given[1][name])
         for name in ("judge", "k")
         if before.get(name) != now.get(name)
     ]
@@ -291,23 +291,22 @@ def _diff_against_summary(run: Run, criteria: ShipCriteria, baseline: GateBaseli
     now_by, before_by = (JudgeEpoch.read(epoch or {}) for epoch in epochs)
     if same_judge and None not in epochs and not now_by.is_comparable(before_by):
         same_judge = False
-        settings.append("The baseline was judged with another model, prompt or rules.")
+        settings.append(Reason(code="summary_of_other_judge"))
     alike = {name: _same_hash(before, now, name) for name in ("questions", "labels")}
-    scope = [
-        "The baseline is a summary.json without cases: nothing is paired, and the change alone decides."
-    ]
+    scope = [Reason(code="baseline_without_cases")]
     if alike["questions"] is None:
-        scope.append("Whether it has the same questions is unknown.")
+        scope.append(Reason(code="questions_unknown"))
     if alike["questions"] is not True and (cases := before.get("cases")) != len(run.cases):
-        count = f"{cases:,}" if isinstance(cases, int) else "an unknown number of"
-        scope.append(f"The baseline has other cases: {count}, and the run has {len(run.cases):,}.")
+        count = cases if isinstance(cases, int) else None
+        scope.append(Reason(code="summary_of_other_cases", baseline=count, run=len(run.cases)))
+    notes = tuple(map(describe_note, settings))
     return BaselineDiff(
         run,
         criteria,
         baseline,
-        scope=tuple(scope),
-        notes=tuple(settings),
-        judged_otherwise=tuple(settings),
+        scope=tuple(map(describe_note, scope)),
+        notes=notes,
+        judged_otherwise=notes,
         comparable={
             "judge": same_judge,
             "questions": alike["questions"] and len(run.cases),

@@ -35,14 +35,8 @@ from misslink.gates.outcome import GateDecision, GateOutcome, MetricChange
 from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES
-from misslink.render.format import (
-    as_sentence,
-    format_estimate,
-    metric_candidates,
-    metric_cutoff,
-    pluralize,
-)
-from misslink.render.reasons import describe_reason
+from misslink.render.format import metric_candidates, metric_cutoff
+from misslink.render.reasons import describe_note, describe_reason
 from misslink.render.retrieval_sentences import describe_ndcg_use
 from misslink.retrieval import score_cases
 from misslink.retrieval.metric_advice import ndcg_reasons
@@ -119,7 +113,8 @@ def decide_gates(
         ]
     )
     outcomes = tuple(outcome if outcome.reasons else _decide(outcome) for outcome in measured)
-    notes = (*diff.notes, *_gameable_notes(outcomes), *_ndcg_notes(run, outcomes))
+    gameable = map(describe_note, _gameable_notes(outcomes))
+    notes = (*diff.notes, *gameable, *_ndcg_notes(run, outcomes))
     places = {"run": display_path(redact_url(folder))} if folder is not None else {}
     if baseline is not None:
         places["baseline"] = display_path(redact_url(baseline.path))
@@ -184,7 +179,7 @@ def _check_direction(
         raise criteria.error(gate, problem)
 
 
-def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
+def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[Reason]:
     """Warn if one passage high in the ranking is enough for every gate on retrieval."""
     names = [outcome.metric for outcome in outcomes if run_metrics.is_rank_metric(outcome.metric)]
     has_other = any(
@@ -193,10 +188,7 @@ def _gameable_notes(outcomes: Sequence[GateOutcome]) -> Iterator[str]:
         for outcome in outcomes
     )
     if names and not has_other and {name.partition("@")[0] for name in names} <= {"hit", "mrr"}:
-        yield (
-            f"Warning: retrieval is gated by {' and '.join(dict.fromkeys(names))} alone, for which "
-            "one relevant passage is enough. Add a gate on recall@k or ndcg@k."
-        )
+        yield Reason(code="retrieval_is_gameable", metrics=list(dict.fromkeys(names)))
 
 
 def _ndcg_notes(run: Run, outcomes: Sequence[GateOutcome]) -> Iterator[str]:
@@ -229,6 +221,7 @@ def _measure_gate(
     if share is not None and gate.estimate == "corrected":
         value = replace(value, estimate=share.estimate)
         earlier, change = _corrected_change(diff, gate, value, earlier, change, run)
+    judged = missing_values.judged_metrics_behind(run, metric)
     outcome = GateOutcome(
         gate=gate,
         metric=metric,
@@ -237,13 +230,16 @@ def _measure_gate(
         reasons=(),
         baseline=None if earlier is None else earlier.estimate,
         change=change,
-        notes=(*_gate_notes(diff, gate, value, run), *_corrected_notes(diff.run, gate, share)),
+        notes=(
+            *(diff.judged_otherwise if judged else ()),
+            *map(describe_note, _gate_notes(diff, gate, value, run)),
+            *map(describe_note, _corrected_notes(diff.run, gate, share)),
+        ),
         cases=((*change.unmeasured, *change.worse) if change else ()) or _worst_cases(value),
         lower_is_better=value.lower_is_better,
         numbers_alone=diff.baseline is not None and diff.baseline_run is None,
         corrected=share,
     )
-    judged = missing_values.judged_metrics_behind(run, metric)
     before = diff.baseline_run
     reason: Reason | None = None
     if not run.cases:
@@ -333,27 +329,21 @@ def _worst_cases(value: run_metrics.MetricValue) -> tuple[str, ...]:
 
 def _gate_notes(
     diff: baseline_diff.BaselineDiff, gate: Gate, value: run_metrics.MetricValue, run: Run
-) -> Iterator[str]:
+) -> Iterator[Reason]:
     metrics = missing_values.judged_metrics_behind(run, value.name)
-    if metrics:
-        yield from diff.judged_otherwise
     if failed := sum(v.status == "failed" and v.metric in metrics for v in run.scores):
-        yield f"{failed:,} of its verdicts failed and are not counted."
+        yield Reason(code="verdicts_failed", n=failed)
     yield from missing_values.unmeasured_notes(run, value)
     unexplained = sum(link.unexplained for link in run.links)
     of_mode = value.name.startswith(("link.failures.", "link.owners."))
     if unexplained and of_mode and value.name != "link.failures.passed":
-        cases = (
-            "1 failed answer has" if unexplained == 1 else f"{unexplained:,} failed answers have"
-        )
-        yield f"{cases} no known cause, and no part in {value.name}."
+        yield Reason(code="unexplained_failures", n=unexplained, metric=value.name)
     k = metric_cutoff(value.name) if run_metrics.is_rank_metric(value.name) else None
     most = max((len(trace.retrieved) for trace in run.traces), default=0)
     if k is not None and 0 < most < k:
-        were = "was" if most == 1 else "were"
-        yield f"{value.name} covers the first {k:,}, and only {most:,} {were} retrieved."
+        yield Reason(code="few_retrieved", metric=value.name, k=k, most=most)
     if gate.regression_test == "paired" and diff.both and value.of_case is None:
-        yield f"{value.name} is not a mean over questions, so the change alone decides."
+        yield Reason(code="no_mean_over_questions", metric=value.name)
 
 
 def _corrected_share(run: Run, whole: Run, value: run_metrics.MetricValue) -> CorrectedRate | None:
@@ -451,27 +441,20 @@ def _corrected_change(
     return replace(earlier, estimate=share), corrected
 
 
-def _corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterator[str]:
+def _corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Iterator[Reason]:
     """Yield the judge's own number beside a corrected one, or the corrected beside the judge's."""
     if share is None:
         return
-    labels = pluralize(share.labels, "label")
+    about: dict[str, Any] = {"metric": share.name, "labels": share.labels}
     if gate.estimate == "corrected":
         if calibrations_of(run)[share.metric].verdict == "do not use":
-            yield (
-                f"Warning: its calibration of {share.metric} says not to use this judge, so do not "
-                "rely on the corrected share; misslink calibrate gives the reasons."
-            )
+            yield Reason(code="calibration_warns", metric=share.metric)
         if share.raw.value is not None:
-            yield (
-                f"By the judge alone it is {format_estimate(share.name, share.raw).brief}; corrected "
-                f"by {labels}."
-            )
+            yield Reason(code="raw_share", **about, raw=share.raw.model_dump())
     elif share.estimate.value is not None:
-        interval = format_estimate(share.name, share.estimate).brief
-        yield f"Corrected for the judge's errors it is {interval}, by {labels}."
+        yield Reason(code="corrected_share", **about, corrected=share.estimate.model_dump())
     else:
-        yield f"It could not be corrected for the judge's errors: {share.estimate.reason}."
+        yield Reason(code="share_not_corrected", why=share.estimate.reason)
 
 
 def _calibrated_metrics(run: Run) -> dict[str, str]:
@@ -492,8 +475,7 @@ def _corrected_link_risk(run: Run, name: str) -> CorrectedRate | None:
     own = metric in current_calibrations(run)
     method = PREDICTION_POWERED if own else ROGAN_GLADEN
     labels = label_count(calibrations_of(run)[metric])
-    whose = "this run's verdicts" if own else "another run"
-    note = f"At each exposure by itself, from {labels:,} labels of {whose}."
+    note = describe_note(Reason(code="corrected_by_exposure", labels=labels, own=own))
     return CorrectedRate(name, metric, raw, estimate, method, labels, own=own, note=note)
 
 
@@ -555,7 +537,7 @@ def _decide_new_failures(
         high=None,
         n=len(known),
         method="count",
-        reason="a count has no interval",
+        reason=describe_reason(Reason(code="count_without_interval")),
     )
     outcome = GateOutcome(
         gate=gate,
@@ -564,7 +546,7 @@ def _decide_new_failures(
         estimate=estimate,
         reasons=(Reason(code="new_failures", n=len(new), **about),),
         notes=(
-            *_case_notes(diff, new, len(now) - len(known)),
+            *map(describe_note, _case_notes(diff, new, len(now) - len(known))),
             *(diff.judged_otherwise if axis == "failures" else ()),
         ),
         cases=(*new, *unknown),
@@ -585,8 +567,7 @@ def _decide_new_failures(
         certain = len(new) - len(unsettled) + len(unknown)
         if certain <= spec.at_most < certain + len(unsettled):
             return replace(outcome, reasons=(reason,))
-        note = as_sentence(describe_reason(reason))
-        outcome = replace(outcome, notes=(*outcome.notes, note))
+        outcome = replace(outcome, notes=(*outcome.notes, describe_note(reason)))
     if not known:
         reason = Reason(code="outcomes_unknown", axis=axis)
         return replace(outcome, passed=False, reasons=(reason,))
@@ -600,14 +581,8 @@ def _decide_new_failures(
 
 def _case_notes(
     diff: baseline_diff.BaselineDiff, new: tuple[str, ...], inconclusive: int
-) -> list[str]:
-    notes = []
+) -> Iterator[Reason]:
     if added := sum(name not in diff.both for name in new):
-        are = "is" if added == 1 else "are"
-        notes.append(f"{pluralize(added, 'question')} of these {are} not in the baseline.")
+        yield Reason(code="not_in_baseline", n=added)
     if inconclusive:
-        are = "is" if inconclusive == 1 else "are"
-        notes.append(
-            f"{pluralize(inconclusive, 'question')} {are} inconclusive now and not counted."
-        )
-    return notes
+        yield Reason(code="inconclusive_not_counted", n=inconclusive)

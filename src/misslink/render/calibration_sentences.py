@@ -268,4 +268,6 @@ CALIBRATION_SENTENCES: dict[str, str | Callable[..., str]] = {
         "the calibration is of the judge {calibrated}, and the runs of {judge}"
     ),
     "calibration_of_other_prompt": "the prompt '{name}' is not the one of the calibration",
+    "unverified_labels": "labels that do not say which answer they are of (answer_hash): {n}; those of "
+    "earlier answers would count, too. misslink annotate and its exports write it",
 }

@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from misslink.render.calibration_sentences import CALIBRATION_SENTENCES
-from misslink.render.comparison_sentences import COMPARISON_SENTENCES, describe_unmeasured
+from misslink.render.comparison_sentences import COMPARISON_SENTENCES
 from misslink.render.format import (
+    as_sentence,
     describe_negligible,
-    format_change,
     format_difference,
-    format_drop,
     format_p_value,
     format_percent,
-    format_values,
-    pluralize,
 )
+from misslink.render.gate_sentences import GATE_SENTENCES
 from misslink.render.miss_sentences import MISS_SENTENCES
 from misslink.render.retrieval_sentences import RETRIEVAL_SENTENCES
 from misslink.render.statistics_sentences import STATISTICS_SENTENCES
@@ -39,6 +37,13 @@ def describe_reason(reason: Reason) -> str:
 def describe_reasons(reasons: Iterable[Reason]) -> str:
     """Return the sentences of several reasons as one."""
     return "; ".join(map(describe_reason, reasons))
+
+
+def describe_note(reason: Reason) -> str:
+    """Return a reason as a sentence that stands alone; a name at its start keeps its case."""
+    text = describe_reason(reason)
+    name = reason.parameters.get("metric") or reason.parameters.get("setting")
+    return f"{text}." if name and text.startswith(str(name)) else as_sentence(text)
 
 
 LOSS_STEPS = {
@@ -65,213 +70,6 @@ def describe_loss(step: str | None, search: int | None) -> str:
 def _no_verdict_value(verdicts: int, n: int, why: str, others: int) -> str:
     more = f", and {others} other reason{'s' * (others > 1)}" if others else ""
     return f"no case has a value ({n} of {verdicts} {why}{more})"
-
-
-def metric_in_words(metric: str) -> str:
-    """A metric as a sentence calls it: a path into the summary becomes words.
-
-    >>> metric_in_words("link.owners.gold_set"), metric_in_words("recall@5")
-    ('the share of cases with a failure of the gold set', 'recall@5')
-    """
-    group, _, name = metric.rpartition(".")
-    if group == "link.owners":
-        return f"the share of cases with a failure of the {name.replace('_', ' ')}"
-    if group == "link.failures":
-        return f"the share of cases that {'pass' if name == 'passed' else f'are {name!r}'}"
-    return metric
-
-
-def _called(metric: str, *, corrected: bool) -> str:
-    name = metric_in_words(metric)
-    return f"{name} (corrected)" if corrected else name
-
-
-def _have(count: int) -> str:
-    return f"{pluralize(count, 'question')} {'has' if count == 1 else 'have'}"
-
-
-def _limit_not_met(
-    metric: str, value: float, limit: float, n: int, side: str, *, end: str | None, corrected: bool
-) -> str:
-    number, needed = format_values(metric, value, limit, n=n)
-    called = _called(metric, corrected=corrected)
-    name = called if end is None else f"the {end} end of the interval of {called}"
-    return f"{name} is {number}, {side} of {needed}"
-
-
-def _below_floor(
-    metric: str, value: float, limit: float, n: int, *, end: str | None, corrected: bool
-) -> str:
-    return _limit_not_met(metric, value, limit, n, "below the floor", end=end, corrected=corrected)
-
-
-def _above_ceiling(
-    metric: str, value: float, limit: float, n: int, *, end: str | None, corrected: bool
-) -> str:
-    side = "above the ceiling"
-    return _limit_not_met(metric, value, limit, n, side, end=end, corrected=corrected)
-
-
-def _no_interval_end(metric: str, end: str, why: str, *, corrected: bool) -> str:
-    return f"{_called(metric, corrected=corrected)} has no {end} end of an interval: {why}"
-
-
-def _not_computed(metric: str, why: str, *, corrected: bool) -> str:
-    return f"{_called(metric, corrected=corrected)} could not be computed: {why}"
-
-
-def _too_few_cases(metric: str, n: int, needed: int) -> str:
-    return f"only {_have(n)} a value of {metric}, and {needed:,} must"
-
-
-def _too_few_pairs(metric: str, n: int, needed: int) -> str:
-    return f"only {_have(n)} a value of {metric} in both runs, and {needed:,} must"
-
-
-def _pairs_undecided(metric: str, n: int, allowed: float) -> str:
-    return (
-        f"only {_have(n)} a value of {metric} in both runs: even if all of them got worse, the "
-        f"interval of the loss would reach below the margin of {format_drop(metric, allowed, n)}, so "
-        "nothing is decided"
-    )
-
-
-def _no_baseline_value(metric: str, why: str, *, corrected: bool) -> str:
-    return f"the baseline has no {_called(metric, corrected=corrected)} to compare with: {why}"
-
-
-def _judge_differs(metric: str, was: str, now: str, baseline: str) -> str:
-    judges = f"by {was}, and this run by {now}"
-    if was == now:
-        judges = f"and this run by {now} with another setting, prompt or rules"
-    return (
-        f"the baseline was judged {judges}, so {metric} is not compared; judge the baseline again:  "
-        f"misslink rejudge {baseline} --judge {now} --out FOLDER"
-    )
-
-
-def _values_lost(metric: str, lost: int, reasons: Mapping[str, int]) -> str:
-    return f"{_have(lost)} no value of {metric} now that had one: {describe_unmeasured(reasons)}"
-
-
-def _fewer_values(metric: str, n: int, before: int, reasons: Mapping[str, int]) -> str:
-    return (
-        f"{metric} is over {pluralize(n, 'question')} now and was over {before:,}: "
-        f"{describe_unmeasured(reasons)}"
-    )
-
-
-def _regressed(
-    metric: str,
-    before: float,
-    value: float,
-    drop: float,
-    n: int,
-    margin: Mapping[str, Any],
-    *,
-    corrected: bool,
-    paired: bool,
-) -> str:
-    was, is_now = format_values(metric, before, value, n=n)
-    text = (
-        f"{_called(metric, corrected=corrected)} {'rose' if value > before else 'dropped'} from "
-        f"{was} to {is_now}: a loss of {format_drop(metric, drop, n)}, more than the "
-        f"{format_drop(metric, margin['allowed'], n)} allowed"
-    )
-    if margin["loss"] is None:
-        return text
-    text += f" ({_format_loss(metric, **margin)}"
-    if not paired and not _exceeds(**margin):
-        text += "; the interval reaches below the margin, but this gate goes by the change alone"
-    return f"{text})"
-
-
-def _exceeds(allowed: float, loss: Mapping[str, Any], **_: float) -> bool:
-    low: float = loss["low"]
-    return low > allowed
-
-
-def _format_loss(metric: str, loss: Mapping[str, Any], level: float, **_: float) -> str:
-    estimate = Estimate.model_validate(loss)
-    over, interval = pluralize(estimate.n, "question"), format_change(metric, estimate)
-    return f"over the {over} in both: loss {interval}, {100 * level:.3g}% interval"
-
-
-def _met(
-    metric: str,
-    value: float,
-    n: int,
-    *,
-    labels: int | None,
-    corrected: bool,
-    change: Mapping[str, Any] | None,
-) -> str:
-    (now,) = format_values(metric, value, n=n)
-    text = f"{_called(metric, corrected=corrected)} is {now} over {pluralize(n, 'question')}"
-    if labels is not None:
-        text += f", by {pluralize(labels, 'label')}"
-    return text if change is None else text + _met_change(metric, n, **change)
-
-
-def _met_change(
-    metric: str,
-    n: int,
-    by: str,
-    before: float = 0.0,
-    value: float = 0.0,
-    margin: Mapping[str, Any] | None = None,
-) -> str:
-    if by == "no_baseline":
-        return "; there is no baseline, so its regression was not checked"
-    was, is_now = format_values(metric, before, value, n=n)
-    text = {
-        "value": f", was {was}",
-        "error_rates": f"; by the judge's error rates alone it was {was} and is {is_now}",
-        "pairs": f"; paired it was {was} and is {is_now}",
-        "shared": f"; over the shared questions it was {was} and is {is_now}",
-    }[by]
-    if margin is None:
-        return text
-    text += f"; margin {format_drop(metric, margin['allowed'], n)}"
-    if margin["loss"] is not None:
-        text += f", {_format_loss(metric, **margin)}"
-        if by == "pairs" and margin["drop"] > margin["allowed"]:
-            text += ", which reaches below the margin: not enough data to tell"
-    return text
-
-
-def _no_case_selected(selection: str, hint: str) -> str:
-    return f"no question of the run has {selection}" + (f"; {hint}" if hint else "")
-
-
-def _unfinished_judging(run: str, unjudged: int, unknown: str) -> str:
-    return (
-        f"the judging of {run} was stopped early ({pluralize(unjudged, 'question')} left), so "
-        f"{unknown} is not known; run the same  misslink evaluate  command again"
-    )
-
-
-def _new_failures(n: int, allowed: int, *, failure: str | None, retrieval: str | None) -> str:
-    condition = f"the failure mode {failure}" if failure else "a failure mode"
-    condition = f"the retrieval outcome {retrieval}" if retrieval else condition
-    number = {0: "none is", 1: "1 is"}.get(allowed, f"{allowed:,} are")
-    return f"{_have(n)} {condition} now and had not before; {number} allowed"
-
-
-_AXES = {"failures": "failure mode", "retrieval": "retrieval outcome"}
-
-
-def _outcomes_unknown(axis: str) -> str:
-    return f"the {_AXES[axis]} of every case is unknown, so new failures could not be counted"
-
-
-def _inconclusive_now(n: int, axis: str, reasons: Mapping[str, int]) -> str:
-    were, are = ("was", "is") if n == 1 else ("were", "are")
-    text = f"{pluralize(n, 'question')} {were} decided before and {are} inconclusive now"
-    if reasons:
-        return f"{text}, and may be among them ({describe_unmeasured(reasons)})"
-    judged = "; the judge's verdicts do not settle the failure mode" if axis == "failures" else ""
-    return f"{text}, and may be among them{judged}"
 
 
 def _ids_unmatched(passage: str, label: str, key: str | None) -> str:
@@ -364,6 +162,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     **CALIBRATION_SENTENCES,
     **RETRIEVAL_SENTENCES,
     **COMPARISON_SENTENCES,
+    **GATE_SENTENCES,
     **MISS_SENTENCES,
     **STATISTICS_SENTENCES,
     # an estimate
@@ -531,36 +330,4 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     "crude_misleads": _crude_misleads,
     "strata_disagree": _strata_disagree,
     "wide_ratio": "it could be anything: its interval spans more than a factor of {factor}",
-    # a gate
-    "met": _met,
-    "below_floor": _below_floor,
-    "above_ceiling": _above_ceiling,
-    "no_interval_end": _no_interval_end,
-    "not_computed": _not_computed,
-    "too_few_cases": _too_few_cases,
-    "nothing_paired": (
-        "no question has a value of {metric} in both runs, so nothing could be paired"
-    ),
-    "too_few_pairs": _too_few_pairs,
-    "pairs_undecided": _pairs_undecided,
-    "no_baseline_value": _no_baseline_value,
-    "values_lost": _values_lost,
-    "fewer_values": _fewer_values,
-    "regressed": _regressed,
-    "unverified_labels": "labels that do not say which answer they are of (answer_hash): {n}; those of "
-    "earlier answers would count, too. misslink annotate and its exports write it",
-    "judge_differs": _judge_differs,
-    "not_of_shared": "{metric} is not known of the shared questions alone, so it is not compared with "
-    "the baseline ({why})",
-    "questions_differ": "the baseline is a summary.json of other questions, so {metric} is not compared "
-    "with it: name its run folder, whose shared questions can be",
-    "labels_differ": "the baseline is a summary.json by other labels, so {metric} is not compared with "
-    "it: name its run folder, which this run's labels can score",
-    "no_case_in_run": "the run has no cases",
-    "no_case_selected": _no_case_selected,
-    "unfinished_judging": _unfinished_judging,
-    "new_failures": _new_failures,
-    "no_baseline": "there is no baseline, so new failures were not counted",
-    "outcomes_unknown": _outcomes_unknown,
-    "inconclusive_now": _inconclusive_now,
 }

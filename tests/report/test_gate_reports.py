@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from gated_run import decided, gated_run
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
-from misslink.gates.ci_reports import (
+from misslink.report.gate_reports import (
     comment_marker,
     describe_location,
     junit_xml,
