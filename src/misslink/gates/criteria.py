@@ -216,15 +216,6 @@ def no_case_reason(gate: Gate | NewFailures) -> Reason:
     return Reason(code="no_case_in_run")
 
 
-def unknown_slice(gate: Gate | NewFailures, run: Run) -> str:
-    """The problem of a filter with a name that no case of the run has, which is a mistake; "" without."""
-    hint = next(_filter_hints(gate, run), None) if run.cases else None
-    if hint is None:
-        return ""
-    problem = f"no question of the run has {describe_filter(gate)}"
-    return f"{problem}; {hint}" if hint else problem
-
-
 def _filter_hints(gate: Gate | NewFailures, run: Run) -> Iterator[str]:
     """A suggestion, or "", for each name that no case of the run has."""
     tags = sorted({name for case in run.cases for name in case.tags})
@@ -289,6 +280,15 @@ class ShipCriteria:
         return InputError(
             f"gate '{gate.name}': {problem}", path=self.path, line=self.lines[gate.name]
         )
+
+
+def reject_unknown_slice(criteria: ShipCriteria, gate: Gate, run: Run) -> None:
+    """Raise InputError for a filter with a name that no case of the run has."""
+    for selection in (gate, gate.new_failures or gate):
+        hint = next(_filter_hints(selection, run), None) if run.cases else None
+        if hint is not None:
+            problem = f"no question of the run has {describe_filter(selection)}"
+            raise criteria.error(gate, f"{problem}; {hint}" if hint else problem)
 
 
 def read_criteria(path: str | Path) -> ShipCriteria:

@@ -30,8 +30,8 @@ from misslink.gates.criteria import (
     ShipCriteria,
     matches_filter,
     no_case_reason,
+    reject_unknown_slice,
     select_gate_cases,
-    unknown_slice,
 )
 from misslink.gates.outcome import GateDecision, GateOutcome, MetricChange
 from misslink.io.manifest import display_path
@@ -96,8 +96,7 @@ def decide_gates(
     metrics: dict[str, run_metrics.MetricValue] = {}
     by_metric: dict[str, run_metrics.MetricValue] = {}  # gates on several slices share one
     for gate in criteria.gates:  # mistakes in the file are reported before any gate is decided
-        if unknown := unknown_slice(gate, run) or unknown_slice(gate.new_failures or gate, run):
-            raise criteria.error(gate, unknown)
+        reject_unknown_slice(criteria, gate, run)
         if gate.new_failures is None:
             value = by_metric.get(gate.metric or "") or _gate_value(run, criteria, gate)
             metrics[gate.name] = value
