@@ -7,6 +7,7 @@ import pytest
 from labelled import table
 from misslink.calibration import read_verdicts
 from misslink.calibration.advice import (
+    TOO_FEW,
     TRUST_RULES,
     TrustCriteria,
     advise,
@@ -24,6 +25,7 @@ SOUND = {
     "calibration_error_low": 0.01, "biases": 0, "padding_flips_low": 0.0,
     "order_flips_low": 0.01, "again_flips_low": 0.0,
 }  # fmt: skip
+OF_LABELS = {"labels", "rarer_label"}
 
 
 def test_every_rule_is_tried():
@@ -46,13 +48,21 @@ def test_each_rule_alone_lowers_the_verdict_at_its_limits(rule):
         assert advise({**SOUND, rule.name: far}, TrustCriteria()).verdict == "caution"
     else:
         far = advise({**SOUND, rule.name: rule.caution + step}, TrustCriteria())
-        assert far.verdict == "do not use"
+        assert far.verdict == (TOO_FEW if rule.name in OF_LABELS else "do not use")
 
 
 @pytest.mark.parametrize("rule", TRUST_RULES, ids=lambda rule: rule.name)
 def test_a_number_that_is_not_known_counts_only_where_it_is_needed(rule):
     found = advise({**SOUND, rule.name: None}, TrustCriteria())
-    assert found.verdict == ("do not use" if rule.needed else "trust")
+    short = TOO_FEW if rule.name in OF_LABELS else "do not use"
+    assert found.verdict == (short if rule.needed else "trust")
+
+
+def test_too_few_labels_say_nothing_of_the_judge_but_what_an_audit_shows():
+    few = SOUND | {"labels": 19, "rarer_label": 2, "kappa_low": -0.8, "balanced_accuracy_low": None}
+    assert advise(few, TrustCriteria()).verdict == TOO_FEW
+    assert advise(few | {"order_flips_low": 0.3}, TrustCriteria()).verdict == "do not use"
+    assert advise(few | {"labels": 30, "rarer_label": 10}, TrustCriteria()).verdict == "do not use"
 
 
 def test_the_worst_reason_stands_first():

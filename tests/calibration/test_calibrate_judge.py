@@ -53,7 +53,7 @@ def test_the_contract_is_kept_and_every_estimate_is_one():
     assert Estimate.model_validate(document["human"]["alpha"]).value is None
     assert document["human"]["annotators"] == 1
     Estimate.model_validate(document["bias"]["length"]["coefficient"])
-    assert document["verdict"] in {"trust", "caution", "do not use"}
+    assert document["verdict"] in {"trust", "caution", "do not use", "not enough labels"}
     assert all(isinstance(reason, str) for reason in document["reasons"])
     json.dumps(document, allow_nan=False)
 
@@ -150,7 +150,7 @@ def test_one_class_alone_still_tells_what_it_can():
     assert document["agreement"]["auroc"]["reason"]
     assert document["corrected"]["labelled_only"]["value"] == 1.0
     assert document["corrected"]["rogan_gladen"]["value"] is None
-    assert document["verdict"] == "do not use"
+    assert document["verdict"] == "not enough labels"
     assert any("Every labelled case (50) is good" in note for note in document["notes"])
 
 
@@ -160,7 +160,7 @@ def test_three_labels_say_that_they_are_three():
     assert document["agreement"]["sensitivity"]["value"] == 1.0
     assert document["corrected"]["prediction_powered"]["value"] is None
     assert "3 labels are too few" in document["corrected"]["prediction_powered"]["reason"]
-    assert document["verdict"] == "do not use"
+    assert document["verdict"] == "not enough labels"
     assert document["reasons"][0] == ("Labelled cases: 3; at least 30 are needed to use it at all.")
 
 
@@ -192,7 +192,7 @@ def test_all_verdicts_failed_is_a_document_and_no_crash():
     for one in verdicts:
         one |= {"value": None, "probability": None, "status": "failed", "reason": "timeout"}
     document = held(verdicts, labels)
-    assert (document["n"], document["verdict"]) == (0, "do not use")
+    assert (document["n"], document["verdict"]) == (0, "not enough labels")
     assert document["agreement"]["kappa"]["value"] is None
     assert list(numbers(document["corrected"])) == []
 

@@ -102,7 +102,7 @@ def test_the_terminal_has_the_causal_fraction_first_and_the_placebo_beside(missl
         "Failed answers caused by missed passages: not measured: 8 failed"
     )
     assert "placebo fixed" in text
-    assert "Flaky answers: 0 of " in text
+    assert "Answers that turn with an irrelevant change of the prompt: 0 of " in text
     assert "Answers of the app: 24 new, 0 reused." in text
 
 
@@ -125,6 +125,26 @@ def test_a_dry_run_counts_the_most_that_it_may_cost_and_calls_nothing(
     usage = json.loads(out)["usage"]
     assert usage["generations"] == 24
     assert usage["calls"] <= forecast["calls"]
+
+
+def test_a_dry_run_says_that_the_app_cannot_be_given_other_passages(misslink):
+    """It returns what it found, and no retriever was seen."""
+    text = """
+def app(question):
+    return {"answer": "At noon.", "retrieved": [{"id": "a", "text": "It leaves at ten."}]}
+
+def build(retriever):
+    return lambda question: str(retriever.invoke(question))
+"""
+    Path("own.py").write_text(text, encoding="utf-8")
+    asks = {"id": "c", "question": "When does it leave?", "relevant": ["b"], "reference": "At six."}
+    Path("gold.jsonl").write_text(json.dumps(asks), encoding="utf-8")
+    code, _, err = misslink("evaluate", "own.py:app", "--goldset", "gold.jsonl", "--out", "own")
+    assert code == 0, err
+    code, _, err = misslink("replay", "own", "--dry-run")
+    assert (code, "def build(retriever)" in err) == (2, True)
+    code, _, err = misslink("replay", "own", "--app", "own.py:build", "--dry-run")
+    assert "def build(retriever)" not in err
 
 
 def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(

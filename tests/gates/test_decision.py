@@ -34,7 +34,6 @@ def one(tmp_path, gate, run, baseline=None):
         ("name: recall_at_1, min_cases: 11", False),
         ("metric: recall@1, threshold: 1, tag: {half: first}", True),
         ("metric: recall@1, threshold: 0.7, tag: {half: second}", False),  # 3 of 5
-        ("metric: recall@1, threshold: 0.1, category: none", False),
         ("metric: link.failures.retrieval_miss, at_most: 0.2", True),
         ("metric: link.failures.retrieval_miss, at_most: 0.19", False),
         ("metric: helpfulness, threshold: 0.1", False),  # never judged
@@ -317,13 +316,21 @@ def test_a_floor_and_a_ceiling_together_are_a_band_and_declining_may_be_wanted(t
         ("tier: Q", "has tier 'Q'; tier is 'A'"),
         ("tag: {hlf: first}", "has tag hlf 'first'; did you mean 'half'?"),
         ("tag: {half: secnd}", "has tag half 'secnd'; did you mean 'second'?"),
-        ("category: odd, tier: A", "has tier 'A' and category 'odd'"),  # each is there, not both
     ],
 )
-def test_a_selection_that_nothing_fits_fails_with_the_nearest_name(tmp_path, selection, said):
-    found = one(tmp_path, f"name: recall_at_1, threshold: 0.1, {selection}", gated_run(TEN))
+def test_a_selection_by_an_unknown_name_is_a_mistake_and_no_decision(tmp_path, selection, said):
+    for gate in ("name: recall_at_1, threshold: 0.1", "name: new, new_failures: {}"):
+        with pytest.raises(InputError) as raised:
+            one(tmp_path, f"{gate}, {selection}", gated_run(TEN), gated_run("0" + TEN[1:]))
+        assert raised.value.line == 2
+        assert str(raised.value).endswith(f": no question of the run {said}")
+
+
+def test_a_selection_of_known_names_that_no_question_has_together_fails(tmp_path):
+    gate = "name: recall_at_1, threshold: 0.1, category: odd, tier: A"
+    found = one(tmp_path, gate, gated_run(TEN))
     assert not found.passed
-    assert found.reason == f"no question of the run {said}"
+    assert found.reason == "no question of the run has tier 'A' and category 'odd'"
 
 
 def test_a_cut_off_beyond_what_was_retrieved_is_noted(tmp_path):

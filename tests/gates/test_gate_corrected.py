@@ -248,13 +248,30 @@ def test_a_share_corrected_for_a_judge_not_to_be_used_is_warned_of_everywhere(tm
     bad = run.model_copy(update={"calibration": {**run.calibration, "verdict": "do not use"}})
     gates = [f"{GATE}, threshold: 0.1", "name: judge, metric: fully_faithful, threshold: 0.1"]
     decision = decided(tmp_path, gates, bad)
-    said = "Warning: its calibration of faithfulness says not to use this judge"
+    said = "Warning: its calibration of faithfulness says 'do not use'"
     told, raw = decision.document()["gates"]
     assert any(note.startswith(said) for note in told["notes"])
     assert not any(said in note for note in raw["notes"])
     assert pull_request_comment(decision).replace("\\", "").count(said) == 1
     fine = decided(tmp_path, gates, run).document()["gates"]
     assert not any(said in note for one in fine for note in one["notes"])
+
+
+@pytest.mark.parametrize("verdict", ["do not use", "not enough labels", "caution"])
+def test_the_rates_of_a_judge_that_is_not_proven_pass_no_gate(tmp_path, run, verdict):
+    """A kappa of 1.0 over a few labels is no trust."""
+    reasons = ["Labelled cases: 19; at least 30 are needed to use it at all."]
+    calibration = {**run.calibration, "verdict": verdict, "reasons": reasons}
+    (found,) = decided(
+        tmp_path,
+        ["metric: trust.kappa, threshold: -0.9"],
+        run.model_copy(update={"calibration": calibration}),
+    ).outcomes
+    assert found.passed == (verdict == "caution")
+    assert found.estimate.value == pytest.approx(run.metrics["trust.kappa"].value)
+    if not found.passed:
+        (reason,) = found.reasons
+        assert (reason.code, reason.verdict) == ("judge_unproven", verdict)
 
 
 def test_a_calibration_of_another_judge_corrects_no_gate(tmp_path, run):

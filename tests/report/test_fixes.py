@@ -2,6 +2,7 @@
 
 from example_run import example_run
 from misslink.report.cases import build_case_entries
+from misslink.report.findings import find
 from misslink.report.fixes import count_fixes
 from misslink.report.page import build_page
 from misslink.report.summary import first_step, next_steps
@@ -57,6 +58,29 @@ def test_the_first_step_is_for_the_owner_with_most_failures():
         "over_refused", "generator", 3, "at_most",
     )  # fmt: skip
     assert first_step(run_of(("passed", ()))) is None
+
+
+def test_what_a_replay_confirms_overrules_the_owner_that_the_run_names():
+    """Of four misses the generator fails three with the relevant passages, too."""
+    run = run_of(*[(MISS, (BELOW,))] * 4, ("fabricated", ()))
+    cases = [
+        {"case_id": f"c{n}", "failure": MISS, "confirmed": True, "owner": owner}
+        for n, owner in enumerate(["generator"] * 3 + ["retriever"])
+    ]
+    replayed = run.model_copy(
+        update={"replay": {"cases": cases, "owners": {"generator": 3, "retriever": 1}}}
+    )
+    assert {fix.cases for fix in count_fixes(replayed)} == {(4,)}
+    assert first_step(run).fix == "larger_k"
+    step = first_step(replayed)
+    assert (step.fix, step.owner, step.cases, step.basis) == (
+        "confirmed_owner", "generator", 3, "replay",
+    )  # fmt: skip
+    assert next_steps(replayed)[0].cases == (1, 2, 3)
+    why = find(replayed).why
+    assert (why.code, why.owners, why.others) == (
+        "replayed_owners", {"generator": 3, "retriever": 1}, 3,
+    )  # fmt: skip
 
 
 def test_one_number_stands_for_one_fix_in_every_view():

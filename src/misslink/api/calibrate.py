@@ -61,8 +61,8 @@ def calibrate(
     Returns
     -------
     CalibrationDocument
-        ``verdict`` is 'trust', 'caution' or 'do not use', with ``reasons``; ``agreement`` and
-        ``detection`` have the rates.
+        ``verdict`` is 'trust', 'caution', 'do not use' or 'not enough labels', with ``reasons``;
+        ``agreement`` and ``detection`` have the rates.
 
     Raises
     ------

@@ -16,6 +16,7 @@ from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
 from misslink.judge.protocol import Judge
 from misslink.linking.replay import forecast_subjects, replay_run
+from misslink.linking.replay.rerun import check_replaceable
 from misslink.linking.replay.runner import DEFAULT_SAMPLE
 from misslink.metrics.rubric import Rubric, read_rubrics
 from misslink.pipeline.config import Progress
@@ -120,8 +121,11 @@ def replay(
     return run_async(work)
 
 
-def forecast_replay(judging: RunJudging, *, sample: int, seed: int) -> tuple[int, JudgingForecast]:
+def forecast_replay(
+    judging: RunJudging, app: str | None, *, sample: int, seed: int
+) -> tuple[int, JudgingForecast]:
     """Return the most answers that a replay asks of the app, and its judge calls; make none."""
+    check_replaceable(judging.run, _app_path(judging.run) if app is None else app)
     settings = judging.rerun_settings()
     generations, subjects = forecast_subjects(judging.run, settings, sample, seed)
 

@@ -19,6 +19,7 @@ from misslink.render.format import as_sentence
 from misslink.types import Reason
 
 TRUST_LEVELS = ("do not use", "caution", "trust")  # worst first
+TOO_FEW = "not enough labels"  # nothing is known of the judge, neither good nor bad
 _BAND_FIELD = "band"
 
 
@@ -186,8 +187,19 @@ def advise(numbers: Mapping[str, float | None], criteria: TrustCriteria) -> Advi
     measured = [(check.met, check) for check in checks if check.met is not None]
     measured.sort(key=lambda one: TRUST_LEVELS.index(one[0]))
     verdict = measured[0][0] if measured else "do not use"
+    if verdict == "do not use" and not any(map(_is_shown, checks)):
+        verdict = next((TOO_FEW for check in checks if _lacks_labels(check)), verdict)
     against = [one for one in measured if one[0] != "trust"] or measured
     return Advice(verdict, tuple(check.says for _, check in against), tuple(checks))
+
+
+def _lacks_labels(check: TrustCheck) -> bool:
+    return check.name in {"labels", "rarer_label"} and check.met == "do not use"
+
+
+def _is_shown(check: TrustCheck) -> bool:
+    """Whether the low end of a harm rules the judge out: so much is sure by however few labels."""
+    return check.at_most and check.name.endswith("_low") and check.met == "do not use"
 
 
 def matching_audit(

@@ -44,7 +44,7 @@ _METHOD_NAMES = {
     "rogan_gladen_posterior": "the same, Bayesian",
     "prediction_powered": "prediction-powered",
 }
-_RANK = {"do not use": 0, "caution": 1, "trust": 2}
+_RANK = {"not enough labels": 0, "do not use": 0, "caution": 1, "trust": 2}
 _QUEUE = 5
 
 

@@ -44,9 +44,9 @@ def diagnose(
     With --corpus the misses are measured again: which passages are not indexed, and what BM25 finds.
     The run and its failure modes stay as they are; to change them, evaluate with --corpus.
     """
-    from misslink.io import read_complete_run
+    from misslink.types import Run
 
-    read = read_complete_run(run, anywhere=True)
+    read = Run.read(run)
     if corpus is not None:
         read = _measured_again(read, corpus)
     document = diagnosis_document(read, run)

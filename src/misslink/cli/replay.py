@@ -63,7 +63,7 @@ def replay(
     config = config_as_in_run(saved.run, judge, **given)
     if dry_run:
         judging = RunJudging(saved.run, judge, config, cache or DEFAULT_CACHE, concurrency, rubrics)
-        generations, forecast = forecast_replay(judging, sample=sample, seed=seed)
+        generations, forecast = forecast_replay(judging, app or None, sample=sample, seed=seed)
         if as_json:
             output.print_json({"generations": generations, **asdict(forecast)})
         else:
@@ -122,7 +122,7 @@ def _print_replay(document: Mapping[str, Any]) -> None:
     for words, name in (
         ("Good answers broken by the missed passages", "broken"),
         ("by the placebo", "placebo_broken"),
-        ("Flaky answers", "flaky"),
+        ("Answers that turn with an irrelevant change of the prompt", "flaky"),
     ):
         if document[name]["value"] is not None:
             output.print_line(f"{words}: {output.format_estimate(document[name])}.")

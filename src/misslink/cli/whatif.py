@@ -13,7 +13,7 @@ from misslink.cli import output
 from misslink.cli.options import JudgeOptions, option
 from misslink.errors import InputError
 from misslink.judge.config import DEFAULT_CACHE
-from misslink.render.format import format_p_value
+from misslink.render.format import format_p_value, pluralize
 from misslink.render.table import TextTable
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
     what = "recall in the context" if document["k"] == passages else recall
     columns = (
         "option",
-        f"{what} (today {passages} passages)",
+        f"{what} (today {pluralize(passages, 'passage')})",
         "p (Holm)",
         "tokens",
         "failed cases reached",
@@ -150,7 +150,8 @@ def print_whatif(document: Mapping[str, Any], triplets: Mapping[str, Any] | None
             _format_count(entry["failures_avoided"], "failures_avoided"),
         )
         rows.append(row)
-    title = f"What if: {recall} today {output.format_estimate(today, recall)}, {passages} passages"
+    wide = pluralize(passages, "passage")
+    title = f"What if: {recall} today {output.format_estimate(today, recall)}, {wide}"
     output.print_table(TextTable(columns, rows, title=title), spaced=True)
     output.print_lines(_whatif_lines(document, triplets))
 

@@ -209,17 +209,15 @@ def describe_filter(gate: Gate | NewFailures) -> str:
     return " and ".join(f"{name} '{value}'" for name, value in conditions.items())
 
 
-def no_case_reason(gate: Gate | NewFailures, run: Run) -> Reason:
-    """Why a gate without cases fails, with the nearest names that the run has."""
-    selection = describe_filter(gate)
-    if not selection:
-        return Reason(code="no_case_in_run")
-    hint = next(filter(None, _filter_hints(gate, run)), "")
-    return Reason(code="no_case_selected", selection=selection, hint=hint)
+def no_case_reason(gate: Gate | NewFailures) -> Reason:
+    """Why a gate without cases fails: each name of its filter is known, and no case has them all."""
+    if selection := describe_filter(gate):
+        return Reason(code="no_case_selected", selection=selection)
+    return Reason(code="no_case_in_run")
 
 
 def _filter_hints(gate: Gate | NewFailures, run: Run) -> Iterator[str]:
-    """A suggestion for each name that no case of the run has."""
+    """A suggestion, or "", for each name that no case of the run has."""
     tags = sorted({name for case in run.cases for name in case.tags})
     for name, value in gate.tag.items():
         if name not in tags:
@@ -282,6 +280,15 @@ class ShipCriteria:
         return InputError(
             f"gate '{gate.name}': {problem}", path=self.path, line=self.lines[gate.name]
         )
+
+
+def reject_unknown_slice(criteria: ShipCriteria, gate: Gate, run: Run) -> None:
+    """Raise InputError for a filter with a name that no case of the run has."""
+    for selection in (gate, gate.new_failures or gate):
+        hint = next(_filter_hints(selection, run), None) if run.cases else None
+        if hint is not None:
+            problem = f"no question of the run has {describe_filter(selection)}"
+            raise criteria.error(gate, f"{problem}; {hint}" if hint else problem)
 
 
 def read_criteria(path: str | Path) -> ShipCriteria:

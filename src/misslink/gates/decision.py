@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from misslink.calibration.advice import TOO_FEW
 from misslink.calibration.corrected_prevalence import corrected_share_difference, judge_mismatch
 from misslink.calibration.stored_calibration import (
     PREDICTION_POWERED,
@@ -20,7 +21,7 @@ from misslink.calibration.stored_calibration import (
 )
 from misslink.comparison import missing_values, run_metrics
 from misslink.comparison.compare_runs import is_binary
-from misslink.documents import calibrations_of, manifest_of
+from misslink.documents import calibration_of, calibrations_of, manifest_of
 from misslink.errors import InputError, did_you_mean
 from misslink.gates import baseline_diff
 from misslink.gates.criteria import (
@@ -29,6 +30,7 @@ from misslink.gates.criteria import (
     ShipCriteria,
     matches_filter,
     no_case_reason,
+    reject_unknown_slice,
     select_gate_cases,
 )
 from misslink.gates.outcome import GateDecision, GateOutcome, MetricChange
@@ -43,6 +45,7 @@ from misslink.retrieval.metric_advice import ndcg_reasons
 from misslink.types import Estimate, Reason, Run
 
 _TWO_SIDED = frozenset({"link.answers.declined"})  # good where there is no answer to give
+_UNPROVEN = frozenset({"do not use", TOO_FEW})
 _MAX_WORST = 20  # cases listed where no change tells which are to blame
 _LINK_METRICS = {"link": "faithfulness", "link_correctness": "correctness"}
 _LINK_RISKS = frozenset(
@@ -87,6 +90,7 @@ def decide_gates(
     metrics: dict[str, run_metrics.MetricValue] = {}
     by_metric: dict[str, run_metrics.MetricValue] = {}  # gates on several slices share one
     for gate in criteria.gates:  # mistakes in the file are reported before any gate is decided
+        reject_unknown_slice(criteria, gate, run)
         if gate.new_failures is None:
             value = by_metric.get(gate.metric or "") or _gate_value(run, criteria, gate)
             metrics[gate.name] = value
@@ -243,7 +247,7 @@ def _measure_gate(
     before = diff.baseline_run
     reason: Reason | None = None
     if not run.cases:
-        reason = no_case_reason(gate, diff.run)
+        reason = no_case_reason(gate)
     elif value.estimate.value is None:
         reason = Reason(
             code="not_computed",
@@ -251,6 +255,8 @@ def _measure_gate(
             corrected=outcome.is_corrected,
             why=value.estimate.reason,
         )
+    elif metric.startswith("trust.") and (unproven := _unproven_judge(run)):
+        reason = unproven
     elif unjudged := missing_values.unjudged_cases(run, judged):
         reason = missing_values.unfinished_judging(unjudged, metric)
     elif gate.regression_max is not None and (unlike := diff.unlike(metric)):
@@ -266,6 +272,16 @@ def _measure_gate(
             unknown = f"how far {metric} changed"
             reason = missing_values.unfinished_judging(unjudged, unknown, "the baseline")
     return outcome if reason is None else replace(outcome, reasons=(reason,))
+
+
+def _unproven_judge(run: Run) -> Reason | None:
+    """Why the run's calibration shows no trust in its judge, whatever its rates are."""
+    calibration = calibration_of(run)
+    if calibration is None or calibration.verdict not in _UNPROVEN:
+        return None
+    why = next(iter(calibration.reasons), "").rstrip(".")
+    why = f"{why[:1].lower()}{why[1:]}"
+    return Reason(code="judge_unproven", verdict=calibration.verdict, why=why)
 
 
 def _decide(outcome: GateOutcome) -> GateOutcome:
@@ -447,8 +463,8 @@ def _corrected_notes(run: Run, gate: Gate, share: CorrectedRate | None) -> Itera
         return
     about: dict[str, Any] = {"metric": share.name, "labels": share.labels}
     if gate.estimate == "corrected":
-        if calibrations_of(run)[share.metric].verdict == "do not use":
-            yield Reason(code="calibration_warns", metric=share.metric)
+        if (verdict := calibrations_of(run)[share.metric].verdict) in _UNPROVEN:
+            yield Reason(code="calibration_warns", metric=share.metric, verdict=verdict)
         if share.raw.value is not None:
             yield Reason(code="raw_share", **about, raw=share.raw.model_dump())
     elif share.estimate.value is not None:
@@ -553,7 +569,7 @@ def _decide_new_failures(
         lower_is_better=True,
     )
     if not selected and not relabelled:
-        return replace(outcome, passed=False, reasons=(no_case_reason(spec, run),))
+        return replace(outcome, passed=False, reasons=(no_case_reason(spec),))
     if unlike := diff.unlike(f"link.{axis}.passed"):
         return replace(outcome, passed=False, cases=(), reasons=(unlike,))
     metrics = missing_values.judged_metrics_behind(run, f"link.{axis}")

@@ -214,6 +214,8 @@ def _validity_warnings(
         yield f"is {days} days old; the judge may have drifted since"
     if document.verdict == "do not use":
         yield "says not to use this judge"
+    elif document.verdict == "not enough labels":
+        yield "has too few labels to say whether to use this judge"
 
 
 def identity_changes(

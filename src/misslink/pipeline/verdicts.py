@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from misslink.calibration import calibrate, stored_calibration, verdicts_from_run
+from misslink.calibration.advice import TOO_FEW
 from misslink.calibration.judge_accuracy import error_by_exposure
 from misslink.calibration_document import CalibrationDocument, CalibrationSource
 from misslink.documents import Drift, calibrations_of
@@ -113,6 +114,8 @@ def _calibrate_on_labels(
         unverified += calibrated.unverified_labels
         if calibrated.verdict == "do not use":
             notes.append(f"The labels of {metric} say not to use this judge.")
+        elif calibrated.verdict == TOO_FEW:
+            notes.append(f"The labels of {metric} are too few to say whether to use this judge.")
     if unverified:
         sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
         notes.append(as_sentence(sentence))

@@ -189,10 +189,6 @@ def _met_change(
     return text
 
 
-def _no_case_selected(selection: str, hint: str) -> str:
-    return f"no question of the run has {selection}" + (f"; {hint}" if hint else "")
-
-
 def _unfinished_judging(run: str, unjudged: int, unknown: str) -> str:
     return (
         f"the judging of {run} was stopped early ({pluralize(unjudged, 'question')} left), so "
@@ -287,6 +283,9 @@ GATE_SENTENCES: dict[str, str | Callable[..., str]] = {
     "fewer_values": _fewer_values,
     "regressed": _regressed,
     "judge_differs": _judge_differs,
+    "judge_unproven": lambda verdict, why: (
+        f"misslink calibrate says '{verdict}' of the judge" + (f" ({why})" if why else "")
+    ),
     "not_of_shared": "{metric} is not known of the shared questions alone, so it is not compared with "
     "the baseline ({why})",
     "questions_differ": "the baseline is a summary.json of other questions, so {metric} is not compared "
@@ -294,7 +293,7 @@ GATE_SENTENCES: dict[str, str | Callable[..., str]] = {
     "labels_differ": "the baseline is a summary.json by other labels, so {metric} is not compared with "
     "it: name its run folder, which this run's labels can score",
     "no_case_in_run": "the run has no cases",
-    "no_case_selected": _no_case_selected,
+    "no_case_selected": "no question of the run has {selection}",
     "unfinished_judging": _unfinished_judging,
     "new_failures": _new_failures,
     "no_baseline": "there is no baseline, so new failures were not counted",
@@ -309,7 +308,7 @@ GATE_SENTENCES: dict[str, str | Callable[..., str]] = {
         "{metric} is not a mean over questions, so the change alone decides"
     ),
     "calibration_warns": (
-        "Warning: its calibration of {metric} says not to use this judge, so do not rely on the "
+        "Warning: its calibration of {metric} says '{verdict}', so do not rely on the "
         "corrected share; misslink calibrate gives the reasons"
     ),
     "raw_share": _raw_share,

@@ -98,6 +98,14 @@ def _replayed(fraction: Estimate) -> str:
     return f"replay: missing passages cause {format_percent(value)} of the failures"
 
 
+def _replayed_owners(owners: Mapping[str, int], of: int, others: int) -> str:
+    counts = ", ".join(f"{owner} {count:,}" for owner, count in owners.items())
+    told = f": {counts}" if counts else ""
+    other = f". The run names another owner in {others:,} of them" if others else ""
+    confirmed = f"{sum(owners.values()):,} of {pluralize(of, 'replayed failure')}"
+    return f"replay confirms the owner of {confirmed}{told}{other}"
+
+
 def _differences(crude: Mapping[str, Any], adjusted: Mapping[str, Any]) -> tuple[str, str]:
     both = (Estimate.model_validate(each) for each in (crude, adjusted))
     first, second = (format_difference("share", each).brief for each in both)
@@ -263,6 +271,9 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     # why answers fail
     "replayed": _replayed,
+    "replayed_owners": _replayed_owners,
+    "reference_suspected": "the reference is suspected, so no passage can make the answer good",
+    "nothing_to_try": "no passage that the answer lacked is known, and no other change is left to try",
     "missing_passages": ("answers without a relevant passage fail more often (association)"),
     "generator": "answers fail as often with every relevant passage in the prompt",
     "complete": "the prompts of the failed answers held every relevant passage",

@@ -22,7 +22,6 @@ from misslink.documents import (
     replay_of,
     summary_of,
 )
-from misslink.failure_modes import FAILURE_MODES
 from misslink.render.format import (
     FormattedEstimate,
     as_sentence,
@@ -32,6 +31,8 @@ from misslink.render.format import (
     format_p_value,
     pluralize,
 )
+from misslink.render.reasons import describe_reason
+from misslink.report.findings import replayed_owners
 from misslink.report.glossary import ARMS, CAUSES
 from misslink.report.links import (
     CORRECT_VALUES,
@@ -354,19 +355,12 @@ def describe_causal_fraction(replay: Replay) -> str:
 
 def describe_owners(replay: Replay) -> str:
     """Return how many replayed failures have a confirmed owner, and which; "" without failures."""
-    failures = [case for case in replay.cases if case.failure != _GOOD]
-    if not failures:
+    found = replayed_owners(replay)
+    if found is None:
         return ""
-    counts = [f"{owner.replace('_', ' ')} {count:,}" for owner, count in replay.owners.items()]
-    of = f"{sum(replay.owners.values()):,} of {pluralize(len(failures), 'replayed failure')}"
     calls = replay.calls_per_failure
     asked = f" The app answered {calls:.1f} times a failure." if calls is not None else ""
-    named = {case.failure: FAILURE_MODES[case.failure].owner for case in failures
-             if case.failure in FAILURE_MODES}  # fmt: skip
-    others = sum(bool(c.confirmed) and c.owner != named.get(c.failure) for c in failures)
-    other = f" The run names another owner in {others:,} of them." if others else ""
-    told = f"{': ' * bool(counts)}{', '.join(counts)}"
-    return f"Replay confirms the owner of {of}{told}.{other}{asked}"
+    return f"{as_sentence(describe_reason(found))}{asked}"
 
 
 def describe_case_replays(run: Run) -> dict[str, tuple[str, ...]]:

@@ -12,7 +12,8 @@ from misslink.calibration.labelled_failures import (
     count_judged_too,
     find_labelled_failures,
 )
-from misslink.documents import manifest_of, replay_of, summary_of
+from misslink.documents import Replay, manifest_of, replay_of, summary_of
+from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.association import failed_share
 from misslink.linking.findings import count_errors, leading_owners, most_frequent_error
 from misslink.parts import by_case
@@ -158,9 +159,21 @@ def _as_share(estimate: Estimate) -> Estimate:
 def _explain_by_replay(run: Run) -> Reason | None:
     replay = replay_of(run)
     causal = replay.causal_fraction if replay else None
-    if causal is None or causal.value is None:
+    if replay is None or causal is None:
         return None
+    if causal.value is None:
+        return replayed_owners(replay) if replay.owners else None
     return Reason(code="replayed", fraction=causal)
+
+
+def replayed_owners(replay: Replay) -> Reason | None:
+    """How many replayed failures have a confirmed owner, and which; None without failures."""
+    failures = [case for case in replay.cases if case.failure != "passed"]
+    confirmed = [case for case in failures if case.confirmed and case.failure in FAILURE_MODES]
+    others = sum(case.owner != FAILURE_MODES[case.failure].owner for case in confirmed)
+    owners = {owner.replace("_", " "): count for owner, count in replay.owners.items()}
+    of = len(failures)
+    return Reason(code="replayed_owners", owners=owners, of=of, others=others) if of else None
 
 
 def _explain_by_exposure(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from misslink.documents import cutoff_of
+from misslink.documents import cutoff_of, replay_of
 from misslink.linking.findings import Fix, rank_fixes
 from misslink.render.format import pluralize
 from misslink.report.findings import loss_code
@@ -63,8 +63,18 @@ class CountedFix:
         return f"Measured: it reaches {many}."
 
 
+def confirmed_owners(run: Run) -> dict[str, str]:
+    """Return the owners that a replay confirms, by case: they overrule those of the links."""
+    replay = replay_of(run)
+    cases = replay.cases if replay else ()
+    return {case.case_id: case.owner for case in cases if case.confirmed and case.owner}
+
+
 def count_fixes(run: Run) -> tuple[CountedFix, ...]:
-    """Return the fixes of `rank_fixes`, with the numbers of their cases."""
+    """Return the fixes of `rank_fixes`, with the numbers of their cases.
+
+    A case of which a replay confirms another owner is not among them.
+    """
     return tuple(fix for fix in _counted(run) if fix.cases)
 
 
@@ -84,7 +94,7 @@ def fix_records(run: Run) -> list[dict[str, object]]:
 
 
 def _counted(run: Run) -> Iterator[CountedFix]:
-    numbers, k = number_cases(run.cases), cutoff_of(run)
+    numbers, k, confirmed = number_cases(run.cases), cutoff_of(run), confirmed_owners(run)
     cut = {x.case_id for x in run.links if loss_code(x) in {"passage_cut", "passage_altered"}}
     for fix in rank_fixes(run):
         wider = fix.k or 2 * k
@@ -93,5 +103,6 @@ def _counted(run: Run) -> Iterator[CountedFix]:
         label = _LABELS[fix.name].format(k=k, wider=wider)
         if fix.name == "keep_in_prompt" and 2 * len(cut.intersection(fix.cases)) > len(fix.cases):
             label = _WHOLE
-        cases = tuple(sorted(numbers[case_id] for case_id in fix.cases if case_id in numbers))
+        own = {name for name in fix.cases if confirmed.get(name, fix.owner) == fix.owner}
+        cases = tuple(sorted(numbers[case_id] for case_id in own if case_id in numbers))
         yield CountedFix(fix, label, cases)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from misslink.calibration.advice import TOO_FEW
 from misslink.calibration_document import AuditedChange, Bias, CalibrationDocument, JudgeUsage
 from misslink.document_model import NOT_COMPUTED, Document
 from misslink.documents import (
@@ -36,7 +37,11 @@ from misslink.report.overview import describe_reliability
 from misslink.selftests.document import selftest_of
 from misslink.types import Estimate, Run, Usage
 
-_ADVICE = {"trust": "", "caution": "Use it with caution."}  # by the verdict of a calibration
+_ADVICE = {  # by the verdict of a calibration
+    "trust": "",
+    "caution": "Use it with caution.",
+    TOO_FEW: "These are too few labels to say whether to trust it.",
+}
 _DECIMAL_NAMES = {
     "kappa": "Cohen's kappa",
     "gwet_ac1": "Gwet's AC1",

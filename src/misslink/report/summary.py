@@ -15,7 +15,7 @@ from misslink.render.format import FormattedEstimate, format_estimate, pluralize
 from misslink.render.headline import Findings
 from misslink.render.miss_sentences import miss_type_advice
 from misslink.report.findings import loss_code
-from misslink.report.fixes import CountedFix, count_fixes
+from misslink.report.fixes import CountedFix, confirmed_owners, count_fixes
 from misslink.report.links import LinkedCases, number_cases, view_fragment
 from misslink.report.need_path import NeedExample, find_example
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
@@ -115,7 +115,14 @@ def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
 
 
 _MAX_STEPS = 3
-_MEASURED = ("measured_rank", "whatif")
+_MEASURED = ("measured_rank", "whatif", "replay")
+# By owner that a replay confirms where the run names another: what to do, without a failure mode.
+_CONFIRMED = {
+    "generator": "Change the generator's prompt or model: it fails with the relevant passages alone, too.",
+    "retriever": FAILURE_MODES["retrieval_miss"].action,
+    "index": FAILURE_MODES["not_indexed"].action,
+    "prompt": FAILURE_MODES["dropped_from_prompt"].action,
+}
 
 
 @dataclass(frozen=True)
@@ -207,8 +214,8 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     avoids, and where the judge often confuses the failure mode. What-if options without a detectable gain come after all others, and labels
     for the judge last.
     """
-    blamed = leading_owners(run)
-    waiting = [*_fix_steps(run), *_mode_steps(run)]
+    blamed = _leading_owners(run)
+    waiting = [*_fix_steps(run), *_mode_steps(run), *_confirmed_steps(run)]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
     while waiting and len(chosen) < _MAX_STEPS:
@@ -224,6 +231,45 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
         chosen.append(waiting.pop(best)[2])
         done.update(chosen[-1].cases)
     return (*chosen, *_label_steps(run))[:_MAX_STEPS]
+
+
+def _leading_owners(run: Run) -> tuple[str, ...]:
+    """The owners with most failed cases, where a replay has confirmed some by these."""
+    confirmed = confirmed_owners(run)
+    if not confirmed:
+        return leading_owners(run)
+    failed = (link for link in run.links if link.failed)
+    counts = Counter(confirmed.get(link.case_id, link.owner or "unknown") for link in failed)
+    return tuple(owner for owner, n in counts.items() if n == max(counts.values()))
+
+
+def _confirmed_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
+    """What a replay confirms against the owner that the run names: owner, weight, advice."""
+    numbers, confirmed, ids_of = (
+        number_cases(run.cases),
+        confirmed_owners(run),
+        dict[str, list[int]](),
+    )
+    for link in run.links:
+        owner = confirmed.get(link.case_id)
+        if link.failed and owner in _CONFIRMED and owner != link.owner and link.case_id in numbers:
+            ids_of.setdefault(owner, []).append(numbers[link.case_id])
+    for owner, cases in ids_of.items():
+        named = owner.replace("_", " ")
+        why = f"Confirmed by replay as the {named}'s: {pluralize(len(cases), 'failed case')}."
+        yield (
+            owner,
+            1.0,
+            NextStep(
+                _CONFIRMED[owner],
+                why,
+                tuple(sorted(cases)),
+                view_fragment(ids=sorted(cases)),
+                fix="confirmed_owner",
+                owner=owner,
+                basis="replay",
+            ),
+        )
 
 
 def first_step(run: Run) -> FirstStep | None:
@@ -282,7 +328,7 @@ def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
 
 def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
     """Owner, weight and advice by failure mode; that of a miss only where no miss type says more."""
-    numbers, weak = number_cases(run.cases), weak_modes(run)
+    numbers, weak, confirmed = number_cases(run.cases), weak_modes(run), confirmed_owners(run)
     ids_of: dict[str, set[str]] = {}
     explained = False
     for link in run.links:
@@ -297,7 +343,8 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
             ids = ids | missing
         elif name not in FAILURES or (explained and name == "retrieval_miss"):
             continue
-        cases = tuple(sorted(numbers[case_id] for case_id in ids if case_id in numbers))
+        own = {case_id for case_id in ids if confirmed.get(case_id, mode.owner) == mode.owner}
+        cases = tuple(sorted(numbers[case_id] for case_id in own if case_id in numbers))
         if cases:
             if name == "missing_label":
                 fragment = view_fragment(ids=cases)

@@ -53,6 +53,17 @@ def test_a_good_answer_turns_where_an_arm_breaks_it():
     assert (broken.turned(MISSED), broken.turned("placebo")) == (True, False)
 
 
+def test_a_bad_answer_that_is_bad_in_another_way_is_not_flaky():
+    """The placebo is another prompt, and an app that never varies answers it otherwise."""
+
+    def flaky(observed, placebo):
+        return ReplayRecord("c", "m", {"observed": observed}, placebos={MISSED: placebo}).flaky
+
+    declined = ReplayOutcome(bad=True, name="over_refused")
+    assert (flaky(BAD, declined), flaky(BAD, BAD), flaky(BAD, GOOD)) == (False, False, True)
+    assert flaky(BAD, ReplayOutcome(bad=None, name="inconclusive")) is None
+
+
 class TestConfirmed:
     def found(self, *findings):
         return [

@@ -24,7 +24,7 @@ from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
 from misslink.render.retrieval_sentences import describe_option
 from misslink.retrieval import score_cases
 from misslink.stats import holm, paired_difference
-from misslink.types import Estimate, Passage, Trace, Verdict
+from misslink.types import Estimate, Passage, RetrievalMiss, Trace, Verdict
 from town import Hashed, case, corpus, link, passage, ranked, run_of
 
 compare_metrics = as_json(compare_metrics)
@@ -131,6 +131,18 @@ def test_a_larger_k_over_traces_without_deeper_ranks_is_not_measurable():
         "recall@3 was not measured: not known for 2 of 5 cases: the retriever was not asked for 6 "
         "passages."
     )
+
+
+def test_failed_cases_of_which_nothing_is_known_are_not_counted_as_unreached():
+    """The passage that the only failed case lost was not searched for beyond the prompt."""
+    run = run_of([1, 2, 3, None], bad={3})
+    missed = (RetrievalMiss(passage_id=next(iter(run.cases[3].relevant))),)
+    links = [*run.links[:3], run.links[3].model_copy(update={"missed": missed})]
+    traces = [trace.model_copy(update={"deeper": (), "depth": None}) for trace in run.traces]
+    deep, shallow = run.model_copy(update={"links": links}), {"links": links, "traces": traces}
+    for tried, reached in ((deep, []), (run.model_copy(update=shallow), None)):
+        found = weighed(tried, widths=[4], options=["k"])
+        assert found["options"][0]["reached"] == reached
 
 
 def test_chunks_too_short_for_what_ids_name_have_no_forecast_either():

@@ -11,10 +11,11 @@ from itertools import islice
 from misslink.capture.injection import InjectedSearch
 from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.replay.sequence import ARMS
+from misslink.render.reasons import describe_reason
 from misslink.retrieval import LabelledNeed, match_needs, relevant_ids
 from misslink.text.near_duplicates import is_near_duplicate
 from misslink.text.normalization import sentence_spans, stems
-from misslink.types import Case, Link, Passage, RetrievalMiss, Trace
+from misslink.types import Case, Link, Passage, Reason, RetrievalMiss, Trace
 
 GOOD = "passed"  # the group of good answers, which a passage may break
 _DECOY_CANDIDATES = 10  # passages of similar length, of which the least related are taken
@@ -300,6 +301,10 @@ class _Planner:
             return (
                 "the run has no irrelevant passage that could be its placebo; evaluate more cases"
             )
+        if self.link.failure == "gold_suspect":
+            return describe_reason(Reason(code="reference_suspected"))
+        if self.case.relevant or self.case.relevant_any or self.case.evidence:
+            return describe_reason(Reason(code="nothing_to_try"))
         return (
             "no relevant passage is known: without labels nothing says what the prompt should hold"
         )

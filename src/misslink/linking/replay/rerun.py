@@ -18,7 +18,7 @@ from misslink.capture.injection import InjectedSearch
 from misslink.documents import DEFAULT_K, cutoff_of, manifest_of
 from misslink.errors import InputError
 from misslink.io.atomic import lock_open_file
-from misslink.io.manifest import flatten_inputs, hash_app_code, hash_content
+from misslink.io.manifest import display_path, flatten_inputs, hash_app_code, hash_content
 from misslink.judge.calibration import Calibration
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import JudgedMetric, Subject
@@ -245,6 +245,18 @@ def _write_error(path: Path, why: str | None) -> InputError:
         "folder, so make room there or copy the run elsewhere",
         path=path,
     )
+
+
+def check_replaceable(run: Run, app: str) -> None:
+    """Raise InputError where the run shows that its own app cannot be given other passages."""
+    from misslink.capture.hooks import retriever_parameter
+
+    manifest = manifest_of(run)
+    watched = manifest.app == display_path(app) and not manifest.traces
+    if not watched or any(trace.calls for trace in run.traces):
+        return
+    if retriever_parameter(load_app(app)) is None:
+        raise InputError(f"in the run {NO_RETRIEVER}, named with --app")
 
 
 class NotCachedError(Exception):

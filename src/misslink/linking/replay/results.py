@@ -149,16 +149,14 @@ class ReplayRecord:
 
     @property
     def flaky(self) -> bool | None:
-        """Whether the placebo's answer turned out otherwise than the run's, or one of them is right.
+        """Whether one of the run's and the placebo's answers is good, or correct, and the other not.
 
-        None: not known.
+        None: not known. A bad answer that is bad in another way answers another prompt, no more.
         """
-        after = self.placebo
-        if after is None or after.bad is None:
+        before, after = self.outcomes["observed"], self.placebo
+        if after is None or None in (before.bad, after.bad):
             return None
-        before = self.outcomes["observed"]
-        corrects = {before.correct, after.correct}
-        return before.name != after.name or corrects == {True, False}
+        return before.bad != after.bad or {before.correct, after.correct} == {True, False}
 
     @property
     def paired(self) -> bool:

@@ -257,16 +257,18 @@ def find_changes(
 
 
 def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> tuple[str, ...] | None:
-    """Return the failed cases that get all that they lost; None where it is known of no case."""
-    lost, known, reached = dict(fixable_losses(baseline.links)), False, list[str]()
+    """Return the failed cases that get all that they lost; None where it is known of some, and none does."""
+    lost, known, reached = dict(fixable_losses(baseline.links)), True, list[str]()
     for link, now in zip(baseline.links, result.outcomes(), strict=True):
-        known |= now is not None
-        if now is None or link.case_id not in lost:
+        if link.case_id not in lost:
+            continue
+        if now is None:
+            known = False
             continue
         found = {match.need.evidence or match.need.id for match in now.found}
         if all((miss.evidence or miss.passage_id) in found for miss in lost[link.case_id]):
             reached.append(link.case_id)
-    return tuple(reached) if known else None
+    return tuple(reached) if reached or known else None
 
 
 def _unknown_misses(baseline: RetrievalBaseline, result: OptionResult) -> str | None:
