@@ -102,7 +102,7 @@ RULES: dict[str, Rule] = {
     "words of introduction": (frames, "_INTRODUCING", NO_PATTERN),
     "identifier that nothing spells": (claim_matching, "_IDENTIFIER", NO_PATTERN),
     "name that code spells": (Passages, "_spells", never),
-    "fragment without its question": (Passages, "_why_fragment", nothing),
+    "fragment without its question": (Passages, "_is_lone", never),
     "yes and no": (references, "_stance", nothing),
     "denied reference": (references, "_denied", nothing),
 }

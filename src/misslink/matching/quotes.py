@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from misslink.matching.assertion import (
@@ -176,23 +177,23 @@ class QuotedPassages:
         if not quotes:
             return QuoteCheck((), "no_quote")
         found = [self._find(quote, claim) for quote in quotes]
-        places = tuple(dict.fromkeys(place for of_quote in found for place in of_quote))
+        places = tuple(dict.fromkeys(chain.from_iterable(found)))
         if not places:
             return QuoteCheck((), "not_found")
-        whole = tuple(place for place in places if not self._is_fragment(*place))
+        found = [[place for place in of_one if not self._is_fragment(*place)] for of_one in found]
+        whole = tuple(dict.fromkeys(chain.from_iterable(found)))
         if not whole:
             return QuoteCheck(places, "fragment")
         return self.decide(claim, found) if supports else QuoteCheck(whole)
 
     def decide(self, claim: str, found: Sequence[Sequence[tuple[int, FuzzyMatch]]]) -> QuoteCheck:
         """Tell whether quotes support a claim, each by the places where it was found."""
-        places = dict.fromkeys(place for of_quote in found for place in of_quote)
-        whole = tuple(place for place in places if not self._is_fragment(*place))
+        whole = tuple(dict.fromkeys(chain.from_iterable(found)))
         # What stands around a quote helps to derive, too: "In 1990" is before most figures.
         quoted = list(map(self._sentences, whole))
-        said = _bare(claim)
+        said = bare(claim)
         if len(found) == 1 and any(
-            said == _bare(sentence) and not self._is_framed(place, claim)
+            said == bare(sentence) and not self._is_framed(place, claim)
             for place, sentence in zip(whole, quoted, strict=True)
         ):
             return QuoteCheck(whole)
@@ -206,7 +207,7 @@ class QuotedPassages:
             quoted += self._alike(claim, quoted)
         troubles = {place: self._trouble(place, claim, quoted) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
-            rows = [troubles[place] for place in of_quote if place in troubles]
+            rows = [troubles[place] for place in of_quote]
             if rows and None not in rows:
                 return QuoteCheck(whole, *(rows[0] or ()))
         if reads_numbers:
@@ -283,7 +284,7 @@ class QuotedPassages:
         text = self.texts[number]
         spans = overlapping(sentence_spans(text), match.start, match.end)
         sentences = [strip_marks(text[start:end]).text for start, end in spans]
-        if _bare(claim) in map(_bare, sentences):
+        if bare(claim) in map(bare, sentences):
             return ("frame", "") if self._is_framed(place, claim) else None
         if not is_negated(claim) and loses_denial(text, match.start, match.end):
             return "denial", ""
@@ -379,7 +380,8 @@ class QuotedPassages:
         return topic.isdisjoint(content_stems(self._sentences(place)))
 
 
-def _bare(text: str) -> str:
+def bare(text: str) -> str:
+    """Return a text folded, without the points around it."""
     return fold(text).strip(" .!")
 
 
