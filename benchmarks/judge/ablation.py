@@ -1,6 +1,6 @@
 """Measure each rule of judging by switching it off: what it catches, and what it breaks.
 
-    python benchmarks/judge/ablation.py [RULE ...] [--write]    # half a minute for each rule
+    python benchmarks/judge/ablation.py [RULE ...] [--write]    # a minute, and seconds for each rule
 
 The cases are those of `judging.py` and `robustness.py`. Of the marked sentences of RAGTruth QA (test and
 dev) that a yes-sayer supports, how many are overruled (caught); of the faithful answers, how many a
@@ -24,9 +24,11 @@ import asyncio
 import gc
 import re
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -85,7 +87,7 @@ RULES: dict[str, Rule] = {
     "clause that denies": (quotes, "clause_conflict", never),
     "another word in the same place": (quotes, "difference", nothing),
     "names exchanged": (same_place, "_exchanged", nothing),
-    "happy and unhappy": (same_place, "_PREFIXES", ("\0",)),
+    "happy and unhappy": (same_place, "_is_opposite", never),
     "said elsewhere": (Passages, "_is_said_elsewhere", never),
     "sentence that asserts nothing": (Passages, "_is_framed", never),
     "denied by a phrase": (assertion, "_DENIED", NO_PATTERN),
@@ -100,17 +102,43 @@ RULES: dict[str, Rule] = {
     "words of introduction": (frames, "_INTRODUCING", NO_PATTERN),
     "identifier that nothing spells": (claim_matching, "_IDENTIFIER", NO_PATTERN),
     "name that code spells": (Passages, "_spells", never),
-    "fragment without its question": (Passages, "_why_fragment", nothing),
+    "fragment without its question": (Passages, "_is_lone", never),
     "yes and no": (references, "_stance", nothing),
     "denied reference": (references, "_denied", nothing),
 }
 
 
-def forget() -> None:
-    """Empty the caches: what they hold was read with other rules."""
-    for each in gc.get_objects():
-        if type(each).__name__ == "_lru_cache_wrapper" and each.__module__.startswith("misslink."):
-            each.cache_clear()
+class Watched:
+    """In place of a rule: it does the same, and notes where it fires."""
+
+    def __init__(self, rule: Any, name: str, fired: set[str]) -> None:
+        self._rule, self._name, self._fired = rule, name, fired
+
+    def __getattr__(self, method: str) -> Any:
+        """Return a method of a pattern."""
+        return Watched(getattr(self._rule, method), self._name, self._fired)
+
+    def __get__(self, owner: object, _: object = None) -> Any:
+        """Return itself as a method of `owner`."""
+        return (
+            self if owner is None else Watched(partial(self._rule, owner), self._name, self._fired)
+        )
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        found = self._rule(*given, **named)
+        if found:
+            self._fired.add(self._name)
+        return found
+
+
+def read_caches() -> list[Any]:
+    """The caches whose content was read with the rules."""
+    return [
+        each
+        for each in gc.get_objects()
+        if type(each).__name__ == "_lru_cache_wrapper"
+        and each.__module__.startswith(("misslink.judge", "misslink.matching"))
+    ]
 
 
 def injections() -> Iterator[tuple[str, str, list[str]]]:
@@ -141,27 +169,85 @@ def flipped() -> Iterator[int]:
         yield sum(bool(trial.flipped) for trial in found.trials)
 
 
-def measured(rows: list[judging.Row], claims: list[judging.Row]) -> list[str]:
-    """What is caught and broken."""
-    caught = judging.caught_marks(judging.yes_sayer(rows))[0]
-    lost = int(judging.detection(judging.oracle(rows))["false"])
-    refused = {"hostile": 0, "honest": 0}
-    unsupported, stopped = refused.copy(), refused.copy()
+def counted(
+    rows: list[judging.Row], claims: list[judging.Row]
+) -> Iterator[tuple[str, Callable[[], int]]]:
+    """What is counted, and a function that tells how much a single case adds to it."""
+    for row in rows:
+        yield "marks", lambda row=row: judging.caught_marks(judging.yes_sayer([row]))[0]
+    for row in (row for row in rows if not row["human_hallucinated"]):
+        yield "lost", lambda row=row: sum(each.flagged for each in judging.oracle([row]))
     for row in claims:
-        passages = Passages(row["evidence"], row.get("question") or "")
         side = "honest" if row["label"] == "supported" else "hostile"
-        check = passages.check(row["claim"], row["evidence"][:2])
-        refused[side] += check.refusal is not None
-        unsupported[side] += passages.match(row["claim"]).support == "unsupported"
+        asked = row["evidence"], row.get("question") or ""
+        claim, quotes = row["claim"], row["evidence"][:2]
+        yield f"refused {side}", partial(is_refused, asked, claim, quotes)
+        yield f"unsupported {side}", partial(is_unsupported, asked, claim)
     for side, claim, texts in injections():
-        check = Passages(texts, "What is known?").check(claim, texts[-1:])
-        stopped[side] += check.refusal is not None
+        yield f"stopped {side}", partial(is_refused, (texts, "What is known?"), claim, texts[-1:])
+
+
+COUNTS = (
+    *("marks", "lost", "refused hostile", "refused honest", "stopped hostile", "stopped honest"),
+    *("unsupported hostile", "unsupported honest"),
+)
+
+
+def is_refused(asked: tuple[Sequence[str], str], claim: str, quotes: Sequence[str]) -> bool:
+    return Passages(*asked).check(claim, quotes).refusal is not None
+
+
+def is_unsupported(asked: tuple[Sequence[str], str], claim: str) -> bool:
+    return Passages(*asked).match(claim).support == "unsupported"
+
+
+def cells(counts: Counter[str]) -> str:
+    """A row of the table: the counts, and what is measured anew for each rule."""
     dev = measure(FAITHFULNESS / "ragtruth_qa_dev.jsonl", load_fit())
     names = (*judging.SCRIPTED, *judging.HEURISTIC)
     wrong = sum(len(judging.wrong_reports(judging.DATA, name)[0]) for name in names)
-    counts = caught, lost, *refused.values(), *stopped.values()
+    first, last = [[str(counts[name]) for name in part] for part in (COUNTS[:6], COUNTS[6:])]
     figures = [f"{dev[name]:.3f}" for name in ("auroc", "f1")]
-    return [*map(str, counts), *figures, *map(str, (*unsupported.values(), *flipped(), wrong))]
+    return " | ".join([*first, *figures, *last, *map(str, (*flipped(), wrong))])
+
+
+def ablate(
+    cases: list[tuple[str, Callable[[], int]]], rules: Mapping[str, Rule]
+) -> Iterator[tuple[str, str]]:
+    """A row with all rules, then one without each: only the cases in which it fires are counted again."""
+    caches = read_caches()
+
+    def result(case: Callable[[], int]) -> int:
+        for cache in caches:
+            cache.cache_clear()
+        return int(case())
+
+    fired, known = set[str](), list[tuple[int, frozenset[str]]]()
+    with ExitStack() as stack:
+        for name, (place, attribute, _) in rules.items():
+            watched = Watched(vars_of(place, attribute), name, fired)
+            stack.enter_context(patch.object(place, attribute, watched))
+        for _, case in cases:
+            fired.clear()
+            known.append((result(case), frozenset(fired)))
+    total = Counter[str]()
+    for (name, _), (found, _) in zip(cases, known, strict=True):
+        total[name] += found
+    yield "none", cells(total)
+    for rule, patched in rules.items():
+        counts = total.copy()
+        with patch.object(*patched):
+            for (name, case), (found, by) in zip(cases, known, strict=True):
+                counts[name] += result(case) - found if rule in by else 0
+            for cache in caches:
+                cache.cache_clear()
+            yield rule, cells(counts)
+
+
+def vars_of(place: Any, attribute: str) -> Any:
+    """An attribute as it is defined: of a class, a function that is bound to nothing yet."""
+    classes = place.__mro__ if isinstance(place, type) else (place,)
+    return next(vars(each)[attribute] for each in classes if attribute in vars(each))
 
 
 def main() -> int:
@@ -187,12 +273,8 @@ def main() -> int:
         f"|---|{'--:|' * 13}",
     ]
     chosen = {name: RULES[name] for name in given.rules or RULES}
-    for name, rule in {"none": None, **chosen}.items():
-        forget()
-        with ExitStack() as stack:
-            if rule is not None:
-                stack.enter_context(patch.object(*rule))
-            page.append(f"| {name} | {' | '.join(measured(rows, claims))} |")
+    for name, row in ablate(list(counted(rows, claims)), chosen):
+        page.append(f"| {name} | {row} |")
         print(page[-1], file=sys.stderr, flush=True)
     page.append("")
     print("\n".join(page))

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from misslink.calibration_document import CalibrationDocument
 from misslink.document_model import parse_document
 from misslink.errors import InputError
+from misslink.io.jsonl import read_text
 from misslink.types import Estimate, Run
 
 _log = logging.getLogger(__name__)
@@ -130,14 +131,9 @@ def read_calibration_document(path: str | Path) -> dict[str, Any]:
     InputError
         The file cannot be read, or is no JSON object of finite numbers.
     """
+    text = read_text(Path(path))
     try:
-        text = Path(path).read_text(encoding="utf-8")
         document = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
-    except OSError as error:
-        why = error.strerror or "cannot be read"
-        raise InputError(f"{why}: {_EXPECTED_FORMAT}", path=path) from None
-    except UnicodeDecodeError:
-        raise InputError(f"is not UTF-8 text: {_EXPECTED_FORMAT}", path=path) from None
     except (json.JSONDecodeError, RecursionError):
         raise InputError(f"is not a JSON document: {_EXPECTED_FORMAT}", path=path) from None
     except ValueError as error:

@@ -356,6 +356,19 @@ class Judge(Protocol):
         ...
 
 
+class JudgeLayer:
+    """A judge around another one, with that one's name and identity."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.name: str = judge.name
+        self.identity: Mapping[str, Any] = judge.identity
+
+    async def close(self) -> None:
+        """Close the judge."""
+        await self.judge.close()
+
+
 def judge_info(judge: Judge) -> JudgeInfo:
     """Return the `JudgeInfo` of a judge, or of the judge it wraps if it defines none."""
     infos = (getattr(layer, "info", None) for layer in layers(judge))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,12 @@ from misslink.calibration_document import JudgeUsage
 from misslink.documents import Cascade, CascadeStage, Judging
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.manifest import display_path
-from misslink.judge.backends.custom import check_judge, is_custom_judge, load_custom_judge
+from misslink.judge.backends.custom import (
+    check_judge,
+    foreign_options,
+    is_custom_judge,
+    load_custom_judge,
+)
 from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
@@ -25,7 +29,15 @@ from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.prompts import Prompts
-from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, SkippedAskError, judge_info
+from misslink.judge.protocol import (
+    Ask,
+    Judge,
+    JudgeInfo,
+    JudgeLayer,
+    Reply,
+    SkippedAskError,
+    judge_info,
+)
 from misslink.judge.readings import Readings
 from misslink.registry import judges
 from misslink.types import Estimate
@@ -67,7 +79,7 @@ _JUDGE_OPTIONS = "base_url", "api_key", "temperature"
 _JUDGE_HINTS = "max_tokens", "context_length"  # for judges that can use them
 
 
-class JudgeSession:
+class JudgeSession(JudgeLayer):
     """A judge with everything around it, ready to be asked; `open_judge` makes one.
 
     Parameters
@@ -99,9 +111,7 @@ class JudgeSession:
         terms: JudgeConfig,
         stages: Mapping[str, CachedJudge] | None = None,
     ) -> None:
-        self.judge = judge
-        self.name = judge.name
-        self.identity = judge.identity
+        super().__init__(judge)
         self.terms = terms
         self.not_asked = 0
         self.stopped_by: str | None = None
@@ -240,10 +250,6 @@ class JudgeSession:
         inner = self.cache.judge
         return inner if isinstance(inner, BatchJudge) else None
 
-    async def close(self) -> None:
-        """Close the judge and its files; calls in flight may come home first."""
-        await self.judge.close()
-
 
 def _total(values: Sequence[float | None]) -> float | None:
     """The sum; None where a part of it is not known."""
@@ -374,9 +380,7 @@ def _create_by_name(spec: str, terms: JudgeConfig) -> Judge:
     if not name:
         raise InputError("no judge is named; add --judge heuristic or --judge openai:MODEL")
     factory: Callable[..., Judge] = judges.get(name)
-    taken = inspect.signature(factory).parameters
-    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
-    for option in [option for option in options if not takes_all and option not in taken]:
+    for option in foreign_options(factory, options):
         if option not in _JUDGE_HINTS:
             raise InputError(f"the judge '{name}' has no {option}; leave it out")
         del options[option]  # what goes around the judge knows it

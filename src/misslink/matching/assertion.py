@@ -62,11 +62,11 @@ _DENIED = KeywordPattern(
         "unrichtig"
     ),
 )
-# "Nobody denies that" and "do not forget that" assert, and so does "would like to say".
+# "Nobody denies that", "not only" and "no later than" assert, and so does "would like to say".
 AFFIRMED = KeywordPattern(
     r"(?:\b(?:not|no|never|nobody|none|cannot|nicht|nie|niemand|kein\w*)\b|n't\b)\s+(?:\w+\s+){0,2}?"
     r"(?:den(?:y|ies|ied)|disput\w*|doubt\w*|contest\w*|forget|question(?:s|ed)?|surpris\w*|secret|wonder"
-    r"|only|until|bestreit\w*|bezweif\w*|zweifel\w*|vergess\w*)\b|\bwould\s+like\s+to\b",
+    r"|only|nur|just|merely|until|to\s+mention|matter|(?:longer|more|later|less|fewer)\s+than|bestreit\w*|bezweif\w*|zweifel\w*|vergess\w*)\b|\bwould\s+like\s+to\b",
     keywords="not no n't never nicht nie kein would",
 )
 _SPEAKERS = (
@@ -95,10 +95,6 @@ _HEARSAY = KeywordPattern(
         "legend word jok dream pretend fantasi novel film movie fairy whether wrote sag "
         "behaupte glaub mein angeblich vermeintlich gerucht heisst erzahlt gemunkelt"
     ),
-)
-_NO_NEGATION = re.compile(
-    r"\b(?:not\s+(?:only|just|merely|to\s+mention)|no\s+(?:longer\s+than|more\s+than|later\s+than"
-    r"|less\s+than|fewer\s+than|matter|doubt)|nicht\s+nur|kein\s+zweifel)\b"
 )
 _BESIDE = 80  # characters in which a denial stands beside a quote
 # Behind these a new clause begins, to which a negation before it does not reach.
@@ -133,8 +129,7 @@ def is_negated(text: str) -> bool:
     """Whether a text has a negation, or denies what it says by a phrase."""
     folded = fold(text)
     return (
-        DENYING.search(folded) is not None
-        and DENYING.search(_NO_NEGATION.sub(" ", folded)) is not None
+        DENYING.search(folded) is not None and DENYING.search(AFFIRMED.sub(" ", folded)) is not None
     ) or not_asserted(text) == "denied"
 
 
@@ -156,7 +151,7 @@ def loses_denial(text: str, start: int, end: int) -> bool:
         not_asserted(text[start : min(right, end + _BESIDE)]),
     ):
         return True
-    before = _NO_NEGATION.sub(" ", fold(text[left:start].rpartition("\n")[2]))
+    before = AFFIRMED.sub(" ", fold(text[left:start].rpartition("\n")[2]))
     clause = _CLAUSE_START.split(before)[-1]
     return DENYING.search(clause) is not None
 
@@ -232,7 +227,7 @@ class _Clause(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
-    text = _NO_NEGATION.sub(" ", AFFIRMED.sub(" ", fold(DASH.sub(" - ", sentence))))
+    text = AFFIRMED.sub(" ", fold(DASH.sub(" - ", sentence)))
     pieces, clauses = _SCOPE.split(text), []
     for clause in _CLAUSE_START.split(pieces[0]):
         denials = list(DENYING.finditer(clause))

@@ -15,7 +15,7 @@ from typing import Literal
 from misslink.matching.frames import word_root
 from misslink.matching.fuzzy_matching import FuzzyMatch
 from misslink.matching.marks import strip_marks
-from misslink.matching.quotes import PassageSentence, QuoteCheck, QuotedPassages
+from misslink.matching.quotes import PassageSentence, QuoteCheck, QuotedPassages, bare
 from misslink.matching.same_place import tokens
 from misslink.matching.support import load_fit
 from misslink.text.languages import strip_polarity
@@ -159,8 +159,8 @@ class Passages(QuotedPassages):
             refusal = f"{new[0]} is new"
         if refusal is None and names and others and others <= set(best.stems):
             refusal = f"{names[0]} is new"  # the sentence says the same of another one
-        if refusal is None and alone and len(set(row)) <= _FRAGMENT:
-            refusal = self._why_fragment(set(row), best)
+        if refusal is None and alone and self._is_lone(set(row), best):
+            refusal = "nothing of the question is beside it"
         other = check.detail.partition(" / ")[0]
         is_conflict = check.refusal in ("difference", "denial") and not any(
             token.is_name and token.word == other for token in tokens(plain)
@@ -172,9 +172,9 @@ class Passages(QuotedPassages):
     ) -> tuple[PassageSentence | None, QuoteCheck]:
         """The best sentence for a claim, and what it decides; one that only frames it, if all such do."""
         rows = list(ranked)
-        said = fold(claim).strip(" .!")
+        said = bare(claim)
         near = [sentence for weight, sentence in rows if weight >= _NEARLY * rows[0][0]]
-        near.sort(key=lambda sentence: fold(sentence.text).strip(" .!") != said)  # verbatim first
+        near.sort(key=lambda sentence: bare(sentence.text) != said)  # verbatim first
         framed = None
         for sentence in near:
             place = sentence.passage, FuzzyMatch(sentence.start, sentence.end)
@@ -184,8 +184,10 @@ class Passages(QuotedPassages):
             framed = framed or found
         return framed or (None, QuoteCheck(()))
 
-    def _why_fragment(self, row: AbstractSet[str], best: PassageSentence) -> str | None:
-        """Why a few words do not answer the question: its own words are not beside them."""
+    def _is_lone(self, row: AbstractSet[str], best: PassageSentence) -> bool:
+        """Whether a few words do not answer the question: its own words are not beside them."""
+        if len(row) > _FRAGMENT:
+            return False
         asked = {word_root(stem) for stem in self._asked if stem not in row | SOURCE_STEMS}
         near = self.sentences.index(best)
         beside = {
@@ -194,9 +196,7 @@ class Passages(QuotedPassages):
             if sentence.passage == best.passage
             for stem in sentence.stems
         }
-        if len(asked & beside) >= _ASKED_SHARE * len(asked):
-            return None
-        return "nothing of the question is beside it"
+        return len(asked & beside) < _ASKED_SHARE * len(asked)
 
     def _ranked(self, weights: Mapping[str, float]) -> Iterator[tuple[float, PassageSentence]]:
         """The sentences that share words with a claim, most first; of equals the first."""

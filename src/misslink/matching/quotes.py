@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from misslink.matching.assertion import (
@@ -176,44 +177,44 @@ class QuotedPassages:
         if not quotes:
             return QuoteCheck((), "no_quote")
         found = [self._find(quote, claim) for quote in quotes]
-        places = tuple(dict.fromkeys(place for of_quote in found for place in of_quote))
+        places = tuple(dict.fromkeys(chain.from_iterable(found)))
         if not places:
             return QuoteCheck((), "not_found")
-        whole = tuple(place for place in places if not self._is_fragment(*place))
+        found = [[place for place in of_one if not self._is_fragment(*place)] for of_one in found]
+        whole = tuple(dict.fromkeys(chain.from_iterable(found)))
         if not whole:
             return QuoteCheck(places, "fragment")
         return self.decide(claim, found) if supports else QuoteCheck(whole)
 
     def decide(self, claim: str, found: Sequence[Sequence[tuple[int, FuzzyMatch]]]) -> QuoteCheck:
         """Tell whether quotes support a claim, each by the places where it was found."""
-        places = dict.fromkeys(place for of_quote in found for place in of_quote)
-        whole = tuple(place for place in places if not self._is_fragment(*place))
-        said = fold(claim).strip(" .!")
+        whole = tuple(dict.fromkeys(chain.from_iterable(found)))
+        # What stands around a quote helps to derive, too: "In 1990" is before most figures.
+        quoted = list(map(self._sentences, whole))
+        said = bare(claim)
         if len(found) == 1 and any(
-            said == fold(self._sentences(p)).strip(" .!") and not self._is_framed(p, claim)
-            for p in whole
+            said == bare(sentence) and not self._is_framed(place, claim)
+            for place, sentence in zip(whole, quoted, strict=True)
         ):
             return QuoteCheck(whole)
         if all(self._is_order(place, claim) for place in whole):
             return QuoteCheck(whole, "frame")
-        # What stands around a quote helps to derive, too: "In 1990" is before most figures.
-        basis = quoted = list(map(self._sentences, whole))
-        is_doubtful = doubtful_numbers(claim) and self._reads_numbers(claim)
-        if is_doubtful:
-            basis = [*quoted, *self._alike(claim, quoted)]
         rival = self._rival(claim, " ".join(quoted))
         if rival is not None:
             return QuoteCheck(whole, *rival)
-        troubles = {place: self._trouble(place, claim, basis) for place in whole}
+        reads_numbers = self._reads_numbers(claim)
+        if reads_numbers and doubtful_numbers(claim):
+            quoted += self._alike(claim, quoted)
+        troubles = {place: self._trouble(place, claim, quoted) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
-            rows = [troubles[place] for place in of_quote if place in troubles]
+            rows = [troubles[place] for place in of_quote]
             if rows and None not in rows:
                 return QuoteCheck(whole, *(rows[0] or ()))
-        amount = unsaid_quantity(claim, lambda: self.quantities)
-        if amount and self._reads_numbers(claim):
-            return QuoteCheck(whole, "quantity", amount)
-        if is_doubtful and (number := underived_number(claim, basis, self.numbers)):
-            return QuoteCheck(whole, "number", number)
+        if reads_numbers:
+            if amount := unsaid_quantity(claim, lambda: self.quantities):
+                return QuoteCheck(whole, "quantity", amount)
+            if number := underived_number(claim, quoted, self.numbers):
+                return QuoteCheck(whole, "number", number)
         return QuoteCheck(whole, weak=all(self._is_weak(place, claim) for place in whole))
 
     def _reads_numbers(self, claim: str) -> bool:
@@ -282,9 +283,8 @@ class QuotedPassages:
         number, match = place
         text = self.texts[number]
         spans = overlapping(sentence_spans(text), match.start, match.end)
-        folded = fold(claim).strip(" .!")
         sentences = [strip_marks(text[start:end]).text for start, end in spans]
-        if any(folded == fold(sentence).strip(" .!") for sentence in sentences):
+        if bare(claim) in map(bare, sentences):
             return ("frame", "") if self._is_framed(place, claim) else None
         if not is_negated(claim) and loses_denial(text, match.start, match.end):
             return "denial", ""
@@ -378,6 +378,11 @@ class QuotedPassages:
             return True
         topic = content_stems(claim) | content_stems(self.question)
         return topic.isdisjoint(content_stems(self._sentences(place)))
+
+
+def bare(text: str) -> str:
+    """Return a text folded, without the points around it."""
+    return fold(text).strip(" .!")
 
 
 def verify_quote(

@@ -18,7 +18,6 @@ Part = str | Quantity  # a content word, or a quantity
 _LETTERS = re.compile(r"[^\W_]+")
 _WORD = re.compile(r"non-\w+|\w+(?:\.\w+)*")
 _CONTRACTION = re.compile(r"n't\b|'(?:s|re|ve|ll|d|m)\b")
-_INITIAL = re.compile(r"\b\w\b")
 _CHOICE = re.compile(r"\b(\w+),? (?:or|oder|ou|o) (?:\w+ )??(\w+)")
 # Behind and between the words of scripts without blanks.
 _PARTICLES = re.compile(r"[的是在了和与由于为被不没吗呢]|[\u3040-\u309f]+")
@@ -110,27 +109,6 @@ class Reader:
         """The share of `parts` that some text has; 1 of none."""
         held = sum(any(self.holds(each, part) for each in readings) for part in parts)
         return held / len(parts) if parts else 1.0
-
-    def nearest(self, parts: Sequence[Part], texts: Sequence[str], share: float) -> list[str]:
-        """Those of some texts, which are not read, that may have such a share of `parts`.
-
-        Forms of an English word begin with the same letters; another word may be its initial.
-        """
-        if self.endings:
-            return list(texts)
-        words = [part[:_SHORTEST_STEM] for part in parts if isinstance(part, str)]
-        beginnings = list(filter(str.isalpha, words))
-        most = len(parts) - share * len(parts)
-
-        def may_hold(text: str) -> bool:
-            folded = unicodedata.normalize("NFC", fold(text))
-            lacking = [beginning for beginning in beginnings if beginning not in folded]
-            if len(lacking) <= most:
-                return True
-            initials = _INITIAL.findall(folded)
-            return sum(beginning[0] not in initials for beginning in lacking) <= most
-
-        return list(filter(may_hold, texts))
 
     def is_form(self, word: str, other: str) -> bool:
         """Whether two words differ only in an ending, or one is the other's initial."""

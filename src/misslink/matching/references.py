@@ -104,8 +104,10 @@ def _relation(reader: Reader, claim: str, text: str) -> Support | None:
     share = reader.share(needed, other)
     if not needed or share < _MIN_SHARE:
         return "unsupported"
-    if not agreed and (denied := _denied(reader, body, needed, other)):
-        return denied
+    if not agreed and len(needed) <= SHORT:  # what a longer claim denies, `Passages` tells
+        is_denied = _denied(reader, needed, other, negated=has_negation(body.text))
+        if is_denied is not None:
+            return "contradicted" if is_denied else "unsupported"
     if share == 1 and (len(needed) <= SHORT or reader.endings):
         return "unsupported" if _exchanged(reader, body, other) else "supported"
     return None if len(needed) > SHORT else "unsupported"
@@ -135,33 +137,18 @@ def _has_other(reader: Reader, body: Reading, amount: Quantity, text: Reading) -
     )
 
 
-def _denied(
-    reader: Reader, body: Reading, needed: Sequence[Part], window: Reading
-) -> Support | None:
-    """What follows where a text denies what a claim says, or the reverse; None where it does not.
+def _denied(reader: Reader, needed: Sequence[Part], text: Reading, *, negated: bool) -> bool | None:
+    """Whether the clause of a text that has most of a short claim denies it, or is it denied.
 
-    Of a short claim its clause counts, of a longer one a sentence that says the same.
+    None: the clause is denied as the claim is; True: and it says the same otherwise.
     """
-    short, negated = len(needed) <= SHORT, has_negation(body.text)
-    texts = [
-        piece
-        for sentence in sentences(window.text)
-        for piece in (_CLAUSE.split(sentence) if short else (sentence,))
+    pieces = (piece for each in sentences(text.text) for piece in _CLAUSE.split(each))
+    read = [
+        (reader.share(needed, reader.read(piece)), has_negation(piece) == negated)
+        for piece in pieces
     ]
-    near = texts if short else reader.nearest(needed, texts, _SAME_PLACE)
-    opposed = [text for text in near if has_negation(text) != negated]
-    if not opposed:
-        return None
-    best = max(
-        map(reader.read, texts),
-        key=lambda piece: (reader.share(needed, piece), piece.text not in opposed),
-    )
-    if best.text not in opposed:
-        return None
-    same = reader.share(needed, best) >= _SAME_PLACE
-    if same and (short or reader.share(best.words, reader.asked, body) >= _SAME_PLACE):
-        return "contradicted"
-    return "unsupported" if short else None
+    share, is_same = max(read, default=(0.0, True))
+    return None if is_same else share >= _SAME_PLACE
 
 
 def _exchanged(reader: Reader, body: Reading, text: Reading) -> bool:

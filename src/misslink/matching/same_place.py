@@ -175,11 +175,15 @@ def _excludes(mine: Token, its: Token) -> bool:
         for its_row, its_place in others
     ):
         return not any(pair in others for pair in groups)
-    if any(
-        mine.word == prefix + its.word or its.word == prefix + mine.word for prefix in _PREFIXES
-    ):
+    if _is_opposite(mine.word, its.word):
         return True
     return mine.is_name and its.is_name and not _same_name(mine.word, its.word)
+
+
+def _is_opposite(one: str, other: str) -> bool:
+    """Whether one of two words is the other with "un" before it."""
+    short, long = sorted((one, other), key=len)
+    return long.endswith(short) and long.removesuffix(short) in _PREFIXES
 
 
 def _same_name(one: str, other: str) -> bool:

@@ -13,6 +13,7 @@ from misslink.render.format import (
     format_difference,
     format_p_value,
     format_percent,
+    pluralize,
 )
 from misslink.render.gate_sentences import GATE_SENTENCES
 from misslink.render.miss_sentences import MISS_SENTENCES

@@ -395,9 +395,8 @@ REFUSAL_STATUSES = (400, 422, 501)  # this request will not do; worded otherwise
 _UNAUTHORIZED = 401
 _CONNECT_TIMEOUT_S = 30.0
 _MODELS_TIMEOUT_S = 10.0
-_RAW_RESPONSE = {
-    "X-Stainless-Raw-Response": "true"
-}  # how the client is asked not to parse what it gets
+# How the client is asked not to parse what it gets.
+RAW_RESPONSE = {"X-Stainless-Raw-Response": "true"}
 
 
 class RedirectError(Exception):
@@ -531,7 +530,7 @@ class ServerConnection:
     def _headers(self) -> dict[str, str | openai.Omit]:
         import openai
 
-        return _RAW_RESPONSE | ({"Authorization": openai.Omit()} if self._address.is_azure else {})
+        return RAW_RESPONSE | ({"Authorization": openai.Omit()} if self._address.is_azure else {})
 
     def client(self) -> openai.AsyncOpenAI:
         """Return the official client, which makes one attempt a call."""

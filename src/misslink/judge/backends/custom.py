@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import inspect
 import json
@@ -15,7 +16,15 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
-from misslink.judge.protocol import Ask, Examination, ExaminedClaim, Judge, JudgeInfo, Reply
+from misslink.judge.protocol import (
+    Ask,
+    Examination,
+    ExaminedClaim,
+    Judge,
+    JudgeInfo,
+    JudgeLayer,
+    Reply,
+)
 from misslink.text.normalization import sentence_spans
 from misslink.user_code import import_target, resolve_attribute, with_article
 
@@ -75,21 +84,16 @@ def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Ju
     return CustomJudge(judge, hashlib.sha256(content).hexdigest())
 
 
-class CustomJudge:
+class CustomJudge(JudgeLayer):
     """A judge from a file or module, whose identity includes the hash of its file."""
 
     def __init__(self, judge: Judge, sha256: str) -> None:
-        self.judge = judge
-        self.name: str = judge.name
-        self.identity: Mapping[str, Any] = {**judge.identity, "file_sha256": sha256}
+        super().__init__(judge)
+        self.identity = {**judge.identity, "file_sha256": sha256}
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer, as the judge does."""
         return await self.judge.ask(ask)
-
-    async def close(self) -> None:
-        """Close the judge."""
-        await self.judge.close()
 
 
 def _split_spec(spec: str) -> tuple[str, str] | None:
@@ -104,14 +108,7 @@ def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
         if options:
             raise InputError(f"the judge {spec} has no {', '.join(options)}; leave it out")
         return thing
-    taken: Mapping[str, inspect.Parameter]
-    try:
-        taken = inspect.signature(thing).parameters
-    except (TypeError, ValueError):  # a builtin without a signature: the call itself will tell
-        taken = {}
-    takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in taken.values())
-    foreign = [option for option in options if not takes_all and option not in taken]
-    if foreign:
+    if foreign := foreign_options(thing, options):
         raise InputError(f"the judge {spec} has no {', '.join(foreign)}; leave it out")
     try:
         return thing(**options)
@@ -122,6 +119,16 @@ def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
             f"{spec} made no judge: {type(error).__name__}: {error}; it is called without "
             "arguments beside the options given"
         ) from error
+
+
+def foreign_options(factory: Callable[..., Any], options: Mapping[str, Any]) -> list[str]:
+    """Return the options that a class or function has no parameters for."""
+    taken: Mapping[str, inspect.Parameter] = {}
+    with contextlib.suppress(TypeError, ValueError):  # a builtin without a signature
+        taken = inspect.signature(factory).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
+        return []
+    return [option for option in options if option not in taken]
 
 
 def check_judge(judge: Any, shown: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
-from misslink.judge.backends.connection import ServerConnection
+from misslink.judge.backends.connection import RAW_RESPONSE, ServerConnection
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
 from misslink.text.normalization import valid_text
 
@@ -34,7 +34,6 @@ _HTTP_OK = 200
 # What some readers take for the end of a line besides the line feed, and JSON may not escape.
 _LINE_SEPARATORS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 TOKEN_KEY = "misslink"  # noqa: S105 - the name in a batch's metadata under which its token stands
-_RAW_RESPONSE = {"X-Stainless-Raw-Response": "true"}
 _MAX_LINE_BYTES = 2**26  # bytes; a reply with log-probabilities is the hundredth of it
 _MAX_PROBLEMS = 3  # of a refused batch that are told
 _FINAL_STATUSES = ("completed", "expired", "cancelled", "failed")
@@ -285,7 +284,7 @@ class BatchService:
         return openai.Timeout(self._timeout, connect=min(self._timeout, 30.0))
 
     def _options(self, **params: Any) -> Any:
-        return {"headers": _RAW_RESPONSE, "timeout": self._request_timeout(), "params": params}
+        return {"headers": RAW_RESPONSE, "timeout": self._request_timeout(), "params": params}
 
 
 def _as_text(value: Any) -> str | None:

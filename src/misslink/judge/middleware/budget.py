@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from pydantic import BaseModel
 
@@ -15,6 +14,7 @@ from misslink.judge.middleware.throttle import ask_with_timeout
 from misslink.judge.protocol import (
     Ask,
     Judge,
+    JudgeLayer,
     Reply,
     RetryableError,
     SkippedAskError,
@@ -27,7 +27,7 @@ _BYTES_PER_TOKEN = 2  # at least: no tokenizer splits text finer on average
 _REQUESTS_PER_ASK = 2  # at most, once the server is known: one may need another format
 
 
-class BudgetedJudge:
+class BudgetedJudge(JudgeLayer):
     """A judge that stops before a call could exceed the cap on calls or cost.
 
     The judges with the same `ledger` share the caps.
@@ -37,9 +37,7 @@ class BudgetedJudge:
         self, judge: Judge, config: JudgeConfig | None = None, ledger: Ledger | None = None
     ) -> None:
         config = config or JudgeConfig()
-        self.judge = judge
-        self.name: str = judge.name
-        self.identity: Mapping[str, Any] = judge.identity
+        super().__init__(judge)
         self._attempts = 0
         self._max_calls = config.max_calls
         self._max_cost = config.max_cost
@@ -130,7 +128,7 @@ class BudgetedJudge:
     async def close(self) -> None:
         """Close the judge."""
         self.stop()
-        await self.judge.close()
+        await super().close()
 
     async def _call_within_caps(self, ask: Ask, call: Callable[[], Awaitable[Reply]]) -> Reply:
         maximum = self._max_tokens(ask)

@@ -28,7 +28,7 @@ from misslink.io.sqlite import SqliteFormat, transaction
 from misslink.io.storage import as_url
 from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
 from misslink.judge.middleware.reply_store import PastUsage, ReplyStore
-from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
+from misslink.judge.protocol import Ask, Judge, JudgeLayer, Reply, judge_info, unwrap_judge
 from misslink.judge.readings import Readings
 from misslink.registry import reply_stores
 from misslink.text.normalization import valid_text
@@ -379,21 +379,16 @@ def parse_messages(stored: str) -> list[dict[str, Any]]:
 
 def _parse_answer(stored: str, ask: Ask) -> BaseModel | None:
     """Parse a stored answer to `ask`, or to its one-label form."""
-    try:
-        return ask.schema.model_validate_json(stored)
-    except ValidationError:
-        if ask.alone is None:
-            return None
-    try:
-        return ask.alone().schema.model_validate_json(stored)
-    except ValidationError:
-        return None
+    for asked in filter(None, (lambda: ask, ask.alone)):
+        with contextlib.suppress(ValidationError):
+            return asked().schema.model_validate_json(stored)
+    return None
 
 
 _MAX_TOKENS = 2**53  # larger counts are wrong, and some JSON readers cannot represent them
 
 
-class CachedJudge:
+class CachedJudge(JudgeLayer):
     """A judge that answers each question once; later the reply comes from the cache.
 
     The cache key is the SHA-256 of the judge's identity, the ask's key and the number of the
@@ -411,9 +406,7 @@ class CachedJudge:
     def __init__(
         self, judge: Judge, path: Path | None, *, claims: bool = True, retry_refused: bool = False
     ) -> None:
-        self.judge = judge
-        self.name: str = judge.name
-        self.identity: Mapping[str, Any] = judge.identity
+        super().__init__(judge)
         self.path = path
         self.calls = 0  # questions put to the judge since opening
         self.from_cache = 0  # questions answered from the cache since opening
@@ -481,7 +474,7 @@ class CachedJudge:
 
     async def close(self) -> None:
         """Close the judge, which may let calls in flight finish, then the file."""
-        await self.judge.close()
+        await super().close()
         if self._renewal is not None:
             self._renewal.cancel()
         tasks = list(self._in_flight.values())

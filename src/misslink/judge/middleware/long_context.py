@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -354,7 +354,7 @@ _EXAMINATION_INPUTS = frozenset({"question", "passages", "answer"})
 _STATED_LENGTH = re.compile(r"context (?:length|size|window)\D{0,30}?(\d{3,7})\b", re.IGNORECASE)
 
 
-class LongContextJudge:
+class LongContextJudge(protocol.JudgeLayer):
     """A judge whose examinations fit its context; it wraps all other middleware.
 
     Where an examination is longer than the context, its passages are packed in order into parts that
@@ -373,9 +373,7 @@ class LongContextJudge:
     def __init__(
         self, judge: protocol.Judge, prompts: Prompts = BUILT_IN, context_length: int | None = None
     ) -> None:
-        self.judge = judge
-        self.name: str = judge.name
-        self.identity: Mapping[str, Any] = judge.identity
+        super().__init__(judge)
         self._innermost = protocol.unwrap_judge(judge)
         self._prompts = prompts
         self._given = context_length
@@ -434,10 +432,6 @@ class LongContextJudge:
             group, remaining = fill_budget(remaining, max(room - alone, _MIN_PASSAGE_TOKENS))
             asks.append(self._examine_part(ask, claims, group))
         return tuple(asks)
-
-    async def close(self) -> None:
-        """Close the judge."""
-        await self.judge.close()
 
     def _limit(self) -> int | None:
         stated = self._given or protocol.judge_info(self._innermost).context_length

@@ -8,9 +8,8 @@ import heapq
 import math
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.event_loops import is_of_another_loop
@@ -473,7 +472,7 @@ _MIN_RETRY_AFTER_S = 0.05
 _TOLERATED_SILENT_ROUNDS = 1
 
 
-class ThrottledJudge:
+class ThrottledJudge(protocol.JudgeLayer):
     """A judge with limits on concurrency, time and calls per minute, and with retries.
 
     It starts with `concurrency` calls, halves that when the server is overloaded, and raises it again
@@ -505,9 +504,7 @@ class ThrottledJudge:
         if concurrency < 1:
             raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
         config = config or JudgeConfig()
-        self.judge = judge
-        self.name: str = judge.name
-        self.identity: Mapping[str, Any] = judge.identity
+        super().__init__(judge)
         self._innermost = protocol.unwrap_judge(judge)
         info = protocol.judge_info(self._innermost)
         self.places = ConcurrencyLimit(min(concurrency, info.max_concurrency or concurrency))
@@ -570,7 +567,7 @@ class ThrottledJudge:
             stop()
         async with await_paid_replies(_CLOSE_GRACE_S):
             await self.places.all_left()
-        await self.judge.close()
+        await super().close()
 
     async def _try(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
         """Wait for all that must be waited for, and make one call."""
@@ -672,15 +669,13 @@ class ThrottledJudge:
         return JudgeUnreachableError(self._outage)
 
 
+@dataclass(slots=True)
 class _ThrottledAsk:
     """A question on its way: its number, how often it was tried, its latest call's number."""
 
-    __slots__ = ("call", "number", "tries")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.tries = 0
-        self.call = 0
+    number: int
+    tries: int = 0
+    call: int = 0
 
 
 def _worth_waiting(trouble: protocol.RetryableError) -> bool:
