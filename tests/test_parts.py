@@ -12,10 +12,11 @@ from typer.testing import CliRunner
 
 import misslink
 from misslink import parts
+from misslink.api.saved_run import SavedRun
 from misslink.cli.main import app
 from misslink.comparison.shared_part import share_cases
 from misslink.errors import InputError
-from misslink.io import read_complete_run, read_run
+from misslink.io import read_complete_run, read_run, run_folder
 from misslink.types import Trace, Verdict
 
 GROUND = "The ferry to {} leaves from pier {} at {} in the morning."
@@ -226,6 +227,21 @@ def test_runs_with_other_labels_compare_alike_where_they_are_not_held(at_home, m
     pair = read_run("first"), read_run("other")
     models = [link for run in share_cases(pair, {"c0", "c1"}).runs for link in run.links.light]
     assert models == [None] * 4  # relinked, and stored
+
+
+def test_a_result_is_saved_without_reading_the_run_again(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    saved, read = SavedRun.open("run"), []
+    one_part = run_folder._read_part
+    monkeypatch.setattr(
+        run_folder,
+        "_read_part",
+        lambda path, *more: read.append(path.name) or one_part(path, *more),
+    )
+    saved.save("calibration", {"metric": "faithfulness"})
+    assert read == ["links.jsonl"]
+    assert json.loads(Path("run/calibration.json").read_text()) == {"metric": "faithfulness"}
 
 
 def test_rows_of_two_runs_share_what_is_equal(at_home, monkeypatch):

@@ -288,7 +288,8 @@ async def ask(
         summary={},
     )
     there = {verdict.metric for verdict in verdicts if verdict.status != "skipped"}
-    return {metric: verdicts_from_run(run, metric, data.name) for metric in there}
+    labelled = {case.id for case in run.cases}
+    return {metric: verdicts_from_run(run, metric, data.name, labelled) for metric in there}
 
 
 def preferences(outcomes: Iterable[PairOutcome], source: str, judge: str) -> MetricVerdicts:

@@ -35,7 +35,7 @@ def labels_of(said, *, metric="faithfulness", annotator="ada", **more):
 def held(run, said, metric="faithfulness", **more):
     """The run's calibration by these labels."""
     labels = read_labels(labels_of(said, metric=metric, **more))
-    return calibrate(verdicts_from_run(run, metric, "run"), labels).document()
+    return calibrate(verdicts_from_run(run, metric, "run", labels.cases), labels).document()
 
 
 def keeping(run, *documents):

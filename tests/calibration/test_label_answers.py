@@ -33,7 +33,8 @@ def labels_of(answer="Answer {}.", cases=range(SIZE)):
 
 
 def calibrated(run, labels):
-    return calibrate(verdicts_from_run(run, "faithfulness", "reports/today"), read_labels(labels))
+    read = read_labels(labels)
+    return calibrate(verdicts_from_run(run, "faithfulness", "reports/today", read.cases), read)
 
 
 def test_labels_of_other_answers_are_refused_if_all_are():
@@ -81,8 +82,9 @@ def test_one_file_may_hold_the_labels_of_two_answers_to_a_question(tmp_path):
     for name, rows in (("before", before), ("now", now)):
         paths.append(tmp_path / f"{name}.jsonl")
         paths[-1].write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    verdicts = verdicts_from_run(run(), "faithfulness", "today")
-    assert calibrate(verdicts, load_labels(paths))["n"] == SIZE
+    labels = load_labels(paths)
+    verdicts = verdicts_from_run(run(), "faithfulness", "today", labels.cases)
+    assert calibrate(verdicts, labels)["n"] == SIZE
 
 
 @pytest.mark.parametrize("value", ["abc", "f" * 63, 5, True])

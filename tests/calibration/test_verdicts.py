@@ -29,7 +29,7 @@ def run(**verdict_fields):
 
 
 def test_a_run_tells_what_errors_may_depend_on():
-    found = verdicts_from_run(run(), METRIC, "reports/today")
+    found = verdicts_from_run(run(), METRIC, "reports/today", {"a"})
     one = found.items["a"]
     assert (one.length, one.score, one.label) == (4, 0.4, False)
     assert one.covariates == {
@@ -40,10 +40,17 @@ def test_a_run_tells_what_errors_may_depend_on():
     assert found.identity == {"judge_identity.temperature": "0.0"}
 
 
+def test_of_a_case_without_a_label_only_the_verdict_is_held():
+    one = verdicts_from_run(run(), METRIC, "reports/today", ()).items["a"]
+    assert (one.score, one.label, one.status) == (0.4, False, "scored")
+    assert (one.length, one.answer_hash, one.covariates, one.claims) == (None, None, {}, ())
+
+
 def test_a_tag_model_is_the_model_that_answered_and_a_question_groups_its_answers():
     whole = run()
     case = Case(id="a", question="What  is IT?", tags={"model": "gpt", "t": "x"})
-    one = verdicts_from_run(whole.model_copy(update={"cases": (case,)}), METRIC, "run").items["a"]
+    other = whole.model_copy(update={"cases": (case,)})
+    one = verdicts_from_run(other, METRIC, "run", {"a"}).items["a"]
     assert one.covariates["model"] == "gpt"
     assert one.covariates["tag t"] == "x"
     assert one.group == "what is it?"
@@ -53,14 +60,14 @@ def test_how_many_passages_were_seen_is_not_told_where_the_manifest_has_no_k():
     whole = run()
     manifest = {name: value for name, value in whole.manifest.items() if name != "k"}
     found = verdicts_from_run(
-        whole.model_copy(update={"manifest": manifest}), METRIC, "reports/today"
+        whole.model_copy(update={"manifest": manifest}), METRIC, "reports/today", {"a"}
     )
     assert found.items["a"].covariates == {"category": "law", "tag t": "x"}
 
 
 def test_a_metric_that_the_run_lacks_is_named_with_those_it_has():
     with pytest.raises(InputError, match="did you mean 'faithfulness'"):
-        verdicts_from_run(run(), "faithfullness", "reports/today")
+        verdicts_from_run(run(), "faithfullness", "reports/today", {"a"})
 
 
 def write(tmp_path, *rows):

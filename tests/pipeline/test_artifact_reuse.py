@@ -48,7 +48,8 @@ def kept(out):
         held = merge_calibration(
             held,
             calibrate(
-                verdicts_from_run(run, metric, "run"), read_labels(people(metric))
+                verdicts_from_run(run, metric, "run", {case.id for case in run.cases}),
+                read_labels(people(metric)),
             ).document(),
         )
     audit = {"judge": run.manifest["judge"], "metrics": {"faithfulness": {"again": {"n": 3}}}}

@@ -120,7 +120,7 @@ def test_what_calibrate_keeps_in_a_run_is_taken_by_the_next_run_of_its_judge(tmp
     """The recorded identity is the one that a run compares with, name for name."""
     app, _ = app_that_counts()
     run = misslink.evaluate(app, GOLD, judge="heuristic", cache=None)
-    verdicts = verdicts_from_run(run, "faithfulness", "run")
+    verdicts = verdicts_from_run(run, "faithfulness", "run", {"ferry"})
     labels = [{"case_id": "ferry", "metric": "faithfulness", "label": 1, "annotator": "ada"}]
     document = calibrate(verdicts, read_labels(labels)).document()
     assert document["judge_identity"], "else nothing is compared"

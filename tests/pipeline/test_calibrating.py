@@ -78,9 +78,9 @@ def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, cache, in_one_go)
     first = evaluated(cache=cache)
     kept = None
     for metric in METRICS:
-        document = calibrate(
-            verdicts_from_run(first, metric, "run"), read_labels(labels())
-        ).document()
+        read = read_labels(labels())
+        judged = verdicts_from_run(first, metric, "run", read.cases)
+        document = calibrate(judged, read).document()
         kept = merge_calibration(kept, document)
     path = tmp_path / "calibration.json"
     path.write_text(json.dumps(kept), encoding="utf-8")

@@ -1,6 +1,7 @@
 """A run as JSON."""
 
 import json
+import tracemalloc
 
 import pytest
 
@@ -153,6 +154,20 @@ def test_of_two_verdicts_of_a_metric_the_first_counts_as_on_the_page():
     again = verdict("lambda", "faithfulness", 0.5)
     found = build_document(run.model_copy(update={"verdicts": (*run.verdicts, again)}))
     assert found["cases"][1]["metrics"]["faithfulness"] == 1
+
+
+def test_a_document_is_written_as_it_is_made(tmp_path):
+    run, size = example_run(), 100_000
+    case = run.cases[0].model_copy(update={"question": "Why?" * (size // 4)})
+    many = tuple(case.model_copy(update={"id": f"c{n}"}) for n in range(50))
+    tracemalloc.start()
+    try:
+        path = write_json(run.model_copy(update={"cases": many}), tmp_path / "r.json")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert path.stat().st_size > 50 * size
+    assert peak < 25 * size  # all of it was held four times
 
 
 def test_half_a_surrogate_pair_is_no_obstacle(tmp_path):

@@ -182,7 +182,7 @@ def planned_metrics(run: Run, metrics: Sequence[str]) -> dict[str, tuple[str, ..
 def _judge_scores(run: Run, metric: str) -> tuple[dict[str, float], float | None]:
     """The judge's score of each case, and its threshold."""
     try:
-        verdicts = verdicts_from_run(run, metric, "the run")
+        verdicts = verdicts_from_run(run, metric, "the run", ())
     except InputError:  # no verdict of it
         return {}, None
     items = verdicts.items.items()

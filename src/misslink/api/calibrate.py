@@ -85,7 +85,8 @@ def calibrate(
     if saved is None:
         judged = read_verdicts(verdicts, metric)
     else:
-        judged = verdicts_from_run(saved.run, metric, str(saved.folder or saved.name or "the run"))
+        where = str(saved.folder or saved.name or "the run")
+        judged = verdicts_from_run(saved.run, metric, where, human.cases)
     human.check_metrics({*judged_metrics.names(), *judged.metrics})
     document = calibrate_verdicts(
         judged,

@@ -90,7 +90,7 @@ class SavedRun:
         """Add a document, and changed links, to the folder, unless it holds another run now."""
         if self.folder is None or not self.keeps_results:
             return
-        now = read_run(self.folder)
+        now = read_run(self.folder, known=self.run)
         if now.manifest != self.run.manifest:
             raise InputError(
                 "the folder holds another run since this command started, so the result is not "

@@ -7,6 +7,7 @@ import importlib.metadata
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from misslink.calibration import advice, judge_accuracy
@@ -155,7 +156,9 @@ def calibrate(
         ),
         baselines=judge_accuracy.trivial_baselines(pairs),
         over_length=judge_accuracy.judge_over_length(pairs),
-        human=annotator_agreement(labels_of_run.items, _judge_calls(verdicts, cut), seed),
+        human=annotator_agreement(
+            labels_of_run.items, _judge_calls(verdicts, labels_of_run.cases, cut), seed
+        ),
         labelled=_case_labels(gold),
         label_weights={pair.case_id: pair.weight for pair in pairs if pair.weight is not None},
         label_strata=dict(zip(usable, sample.strata or (), strict=False)),
@@ -238,10 +241,13 @@ def _with_missing_verdicts(verdicts: MetricVerdicts, others: MetricVerdicts) -> 
     return replace(verdicts, items=items, judge=verdicts.judge or others.judge)
 
 
-def _judge_calls(verdicts: MetricVerdicts, cut: float) -> dict[LabelKey, bool]:
-    """What the judge calls each case and each claim."""
+def _judge_calls(
+    verdicts: MetricVerdicts, labelled: AbstractSet[str], cut: float
+) -> dict[LabelKey, bool]:
+    """What the judge calls each labelled case and each of its claims."""
     calls: dict[LabelKey, bool] = {}
-    for case_id, judged in verdicts.items.items():
+    for case_id in labelled & verdicts.items.keys():
+        judged = verdicts.items[case_id]
         scores: dict[int | None, float | None] = {None: judged.score}
         scores |= enumerate(judged.claims)
         calls |= {

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +153,8 @@ class MetricVerdicts:
         return 1 / 2, "one half"
 
 
-def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
-    """Return the verdicts of one metric of a run, with what the run knows of each case.
+def verdicts_from_run(run: Run, metric: str, name: str, labelled: Container[str]) -> MetricVerdicts:
+    """Return the verdicts of one metric of a run, with what it knows of each labelled case.
 
     Raises
     ------
@@ -164,30 +164,37 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
     manifest = manifest_of(run)
     cases = by_case(run.cases)
     traces = by_case(run.traces)
-    items = {}
-    for verdict in run.verdicts_of(metric):
-        case, trace = cases.get(verdict.case_id), traces.get(verdict.case_id)
-        answer = trace.answer if trace else None
-        items[verdict.case_id] = JudgedCase(
-            case_id=verdict.case_id,
-            value=verdict.value,
-            probability=verdict.probability if verdict.status == "scored" else None,
-            label=verdict.label,
-            status=verdict.status,
-            reason=verdict.reason,
-            claims=tuple(
-                _SUPPORT[claim.support] if claim.probability is None else claim.probability
-                for claim in verdict.claims
-            ),
-            judge=verdict.judge,
-            prompt=(verdict.prompt.name, verdict.prompt.sha256) if verdict.prompt else None,
-            length=None if answer is None else len(answer),
-            answer_hash=None if answer is None else answer_hash(answer),
-            covariates=_run_covariates(case, trace, manifest.k) if case and trace else {},
-            group=fold(case.question) if case else None,
+    scores, items = run.scores, dict[str, JudgedCase]()
+    for place, score in enumerate(scores):
+        if score.metric != metric:
+            continue
+        judged = JudgedCase(
+            case_id=score.case_id,
+            value=score.value,
+            probability=score.probability if score.status == "scored" else None,
+            label=score.label,
+            status=score.status,
+            reason=score.reason,
+            judge=score.judge,
+            prompt=(score.prompt.name, score.prompt.sha256) if score.prompt else None,
         )
+        if score.case_id in labelled:
+            case, trace = cases.get(score.case_id), traces.get(score.case_id)
+            answer = trace.answer if trace else None
+            judged = replace(
+                judged,
+                claims=tuple(
+                    _SUPPORT[claim.support] if claim.probability is None else claim.probability
+                    for claim in run.verdicts[place].claims
+                ),
+                length=None if answer is None else len(answer),
+                answer_hash=None if answer is None else answer_hash(answer),
+                covariates=_run_covariates(case, trace, manifest.k) if case and trace else {},
+                group=fold(case.question) if case else None,
+            )
+        items[score.case_id] = judged
     if not items:
-        raise _missing_metric_error(metric, {score.metric for score in run.scores}, name)
+        raise _missing_metric_error(metric, {score.metric for score in scores}, name)
     return MetricVerdicts(
         items,
         metric,
@@ -198,7 +205,7 @@ def verdicts_from_run(run: Run, metric: str, name: str) -> MetricVerdicts:
         hash_verdicts(run, metric),
         case_exposures(run.links)[1],
         cluster_cases(run.cases),
-        frozenset(score.metric for score in run.scores),
+        frozenset(score.metric for score in scores),
     )
 
 

@@ -98,6 +98,11 @@ class Labels:
         """The metrics that are labelled, sorted."""
         return tuple(sorted({label.metric for label in self.items}))
 
+    @property
+    def cases(self) -> frozenset[str]:
+        """The cases that are labelled."""
+        return frozenset(label.case_id for label in self.items)
+
     def select_metric(self, metric: str) -> Labels:
         """Return the labels of one metric.
 

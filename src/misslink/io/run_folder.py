@@ -49,6 +49,7 @@ RUN_PARTS: dict[str, type[BaseModel]] = {
     "verdicts": Verdict,
     "links": Link,
 }
+_FIXED_PARTS = ("cases", "traces", "verdicts")  # a replay changes links
 RUN_DOCUMENTS = ("replay", "whatif", "map", "calibration", "audit", "selftest")  # optional
 DATA_FILES = frozenset(
     {
@@ -77,7 +78,11 @@ _DATA_ENDINGS = (".json", ".jsonl")  # what is downloaded; reports are not
 
 
 def read_run(
-    folder: str | Path, *, anywhere: bool = False, progress: ReadProgress | None = None
+    folder: str | Path,
+    *,
+    anywhere: bool = False,
+    progress: ReadProgress | None = None,
+    known: Run | None = None,
 ) -> Run:
     """Read a run folder.
 
@@ -88,6 +93,8 @@ def read_run(
         Accept a URL too, for callers that add nothing to the folder.
     progress : callable or None
         Called with 'reading', the number of entries that are read, and that of all.
+    known : Run or None
+        As the folder was read before: of the same run only the links are read again.
 
     Raises
     ------
@@ -116,7 +123,10 @@ def read_run(
                 "misslink evaluate  again",
                 path=folder,
             )
-    parts = _read_parts(folder, progress)
+    same = known is not None and known.manifest == manifest
+    parts = {name: getattr(known, name) for name in _FIXED_PARTS} if same else {}
+    paths = {name: folder / f"{name}.jsonl" for name in RUN_PARTS if name not in parts}
+    parts |= _read_parts(paths, progress)
     names = ("summary", *(n for n in RUN_DOCUMENTS if (folder / f"{n}.json").exists()))
     documents = {name: read_json_object(folder / f"{name}.json") for name in names}
     try:
@@ -127,8 +137,7 @@ def read_run(
         raise InputError(f"{place}: {error['msg']}", path=folder) from None
 
 
-def _read_parts(folder: Path, progress: ReadProgress | None) -> dict[str, Part[Any]]:
-    paths = {name: folder / f"{name}.jsonl" for name in RUN_PARTS}
+def _read_parts(paths: Mapping[str, Path], progress: ReadProgress | None) -> dict[str, Part[Any]]:
     done = total = 0
     if progress is not None:
         for path in paths.values():
@@ -169,8 +178,7 @@ def read_complete_run(
 
     Parameters
     ----------
-    folder : str or Path
-    anywhere, progress
+    folder, anywhere, progress
         As of `read_run`.
 
     Raises
@@ -528,10 +536,6 @@ def add_to_run(
 class RemoteRun:
     """The folder of a storage that a run is to be written to.
 
-    Parameters
-    ----------
-    url : str
-
     Raises
     ------
     InputError
@@ -613,12 +617,6 @@ class RemoteRun:
 
     def upload(self, folder: Path, run_files: Collection[str]) -> None:
         """Copy a run folder; run files of a former run are removed.
-
-        Parameters
-        ----------
-        folder : Path
-        run_files : collection of str
-            Names of the files that a run can have.
 
         Raises
         ------

@@ -103,7 +103,8 @@ def _calibrate_on_labels(
     document: dict[str, Any] | None = None
     for metric in labels.metrics if labels.items else ():
         try:
-            judged = verdicts_from_run(run, metric, str(config.out or "this run"))
+            where = str(config.out or "this run")
+            judged = verdicts_from_run(run, metric, where, labels.cases)
             calibrated = calibrate(judged, labels, known_only=config.known_only, seed=config.seed)
         except InputError as problem:  # the judge calls are paid for: a label must not lose them
             notes.append(f"{metric} was not compared with its labels: {problem}.")

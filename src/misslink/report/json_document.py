@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from misslink.calibration.labelled_failures import apply_labels, correct_failed
 from misslink.documents import summary_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
-from misslink.io.atomic import atomic_write
+from misslink.io.atomic import atomic_path
 from misslink.parts import by_case, group_by_case
 from misslink.registry import exporters
 from misslink.report.failure_threads import fix_of, rank_documents, read_threads
@@ -42,9 +43,26 @@ def write_json(run: Run, path: Path) -> Path:
     InputError
         The file cannot be written, or two cases or traces have the same id.
     """
-    text = json.dumps(build_document(run), indent=2, ensure_ascii=False, allow_nan=False)
+    encoder = json.JSONEncoder(indent=2, ensure_ascii=False, allow_nan=False)
+    document = _document(run, _Records)
     # UTF-8 cannot encode half a surrogate pair, which an app may produce.
-    return atomic_write(f"{text}\n".encode("utf-8", "replace").decode(), path)
+    with atomic_path(path) as part, part.open("w", encoding="utf-8", errors="replace") as file:
+        file.writelines(chain(encoder.iterencode(document), "\n"))
+    return path
+
+
+class _Records(list[dict[str, Any]]):
+    """The cases of the document, each made as it is written."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self._run = run
+
+    def __bool__(self) -> bool:
+        return bool(self._run.cases)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter_case_records(self._run)
 
 
 def build_document(run: Run) -> dict[str, object]:
@@ -55,6 +73,10 @@ def build_document(run: Run) -> dict[str, object]:
     InputError
         Two cases or two traces have the same id.
     """
+    return _document(run, case_records)
+
+
+def _document(run: Run, list_cases: Callable[[Run], list[dict[str, Any]]]) -> dict[str, object]:
     from misslink.calibration.stored_calibration import corrected_shares, stored_calibrations
 
     _, unmeasured = summary_rank_metrics(run)
@@ -80,7 +102,7 @@ def build_document(run: Run) -> dict[str, object]:
         "audit": run.audit,
         "selftest": run.selftest,
         "unmeasured": unmeasured,
-        "cases": case_records(run),
+        "cases": list_cases(run),
     }
 
 
