@@ -19,7 +19,7 @@ CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PLACES = (ROOT, ROOT / "src", ROOT / "src/misslink")  # what paths are given from
 SECTION = "## A judge of your own\n"
 FILE = re.compile(r"`(\S+)`:\n\n```python\n(.*?)```", re.DOTALL)
-PATH = re.compile(r"`([\w.-]+/[\w./-]+\.\w+)`")
+PATH = re.compile(r"`(?!build/)([\w.-]+/[\w./-]+\.\w+)`")
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 
