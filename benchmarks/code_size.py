@@ -44,7 +44,7 @@ BUDGETS = {
     "matching": 2665,
     "metrics": 840,
     "pipeline": 1838,
-    "render": 2108,
+    "render": 2098,
     "report": 5886,
     "retrieval": 2007,
     "selftests": 1120,

@@ -14,10 +14,21 @@ from honest_judge import honest
 from judged_app import app_was_asked, short_cases
 from misslink.cli.main import main
 
-CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
+ROOT = Path(__file__).parents[1]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PLACES = (ROOT, ROOT / "src", ROOT / "src/misslink")  # what paths are given from
 SECTION = "## A judge of your own\n"
 FILE = re.compile(r"`(\S+)`:\n\n```python\n(.*?)```", re.DOTALL)
+PATH = re.compile(r"`(?!build/)([\w.-]+/[\w./-]+\.\w+)`")
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+
+
+@pytest.mark.source
+def test_a_file_that_a_recipe_names_is_there():
+    pages = [CONTRIBUTING, *ROOT.glob("docs/contributing/*.md")]
+    named = {path for page in pages for path in PATH.findall(page.read_text(encoding="utf-8"))}
+    assert len(named) > 30
+    assert {path for path in named if not any((place / path).exists() for place in PLACES)} == set()
 
 
 @pytest.fixture

@@ -114,7 +114,7 @@ judged_metrics = Registry("judged metric", ("misslink.metrics",), "misslink.metr
 judges = Registry(
     "judge", ("misslink.judge.backends",), "misslink.judges", ("cascade", "FILE.py:NAME", "none")
 )
-reply_stores = Registry("reply store", (), "misslink.reply_stores")
+reply_stores = Registry("reply store", ("misslink.judge.middleware",), "misslink.reply_stores")
 engines = Registry("engine", ("misslink.engines",), "misslink.engines")
 exporters = Registry("exporter", ("misslink.report",), "misslink.exporters")
 annotation_sessions = Registry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from misslink.render.comparison_sentences import describe_unmeasured
@@ -40,25 +41,12 @@ def _have(count: int) -> str:
 
 
 def _limit_not_met(
-    metric: str, value: float, limit: float, n: int, side: str, *, end: str | None, corrected: bool
+    metric: str, value: float, limit: float, n: int, *, side: str, end: str | None, corrected: bool
 ) -> str:
     number, needed = format_values(metric, value, limit, n=n)
     called = _called(metric, corrected=corrected)
     name = called if end is None else f"the {end} end of the interval of {called}"
     return f"{name} is {number}, {side} of {needed}"
-
-
-def _below_floor(
-    metric: str, value: float, limit: float, n: int, *, end: str | None, corrected: bool
-) -> str:
-    return _limit_not_met(metric, value, limit, n, "below the floor", end=end, corrected=corrected)
-
-
-def _above_ceiling(
-    metric: str, value: float, limit: float, n: int, *, end: str | None, corrected: bool
-) -> str:
-    side = "above the ceiling"
-    return _limit_not_met(metric, value, limit, n, side, end=end, corrected=corrected)
 
 
 def _no_interval_end(metric: str, end: str, why: str, *, corrected: bool) -> str:
@@ -69,12 +57,8 @@ def _not_computed(metric: str, why: str, *, corrected: bool) -> str:
     return f"{_called(metric, corrected=corrected)} could not be computed: {why}"
 
 
-def _too_few_cases(metric: str, n: int, needed: int) -> str:
-    return f"only {_have(n)} a value of {metric}, and {needed:,} must"
-
-
-def _too_few_pairs(metric: str, n: int, needed: int) -> str:
-    return f"only {_have(n)} a value of {metric} in both runs, and {needed:,} must"
+def _too_few(metric: str, n: int, needed: int, where: str = "") -> str:
+    return f"only {_have(n)} a value of {metric}{where}, and {needed:,} must"
 
 
 def _pairs_undecided(metric: str, n: int, allowed: float) -> str:
@@ -268,15 +252,15 @@ def _summary_of_other_cases(baseline: int | None, run: int) -> str:
 GATE_SENTENCES: dict[str, str | Callable[..., str]] = {
     # why it failed or passed
     "met": _met,
-    "below_floor": _below_floor,
-    "above_ceiling": _above_ceiling,
+    "below_floor": partial(_limit_not_met, side="below the floor"),
+    "above_ceiling": partial(_limit_not_met, side="above the ceiling"),
     "no_interval_end": _no_interval_end,
     "not_computed": _not_computed,
-    "too_few_cases": _too_few_cases,
+    "too_few_cases": _too_few,
     "nothing_paired": (
         "no question has a value of {metric} in both runs, so nothing could be paired"
     ),
-    "too_few_pairs": _too_few_pairs,
+    "too_few_pairs": partial(_too_few, where=" in both runs"),
     "pairs_undecided": _pairs_undecided,
     "no_baseline_value": _no_baseline_value,
     "values_lost": _values_lost,

@@ -348,10 +348,9 @@ class CacheStore:
 def open_reply_store(cache: Path | None) -> ReplyStore:
     """Open the store of a cache: by the scheme of its address, else the SQLite file of a path."""
     url = None if cache is None else as_url(cache)
-    scheme = "" if url is None else url.partition("://")[0]
-    store: ReplyStore = (
-        reply_stores.get(scheme)(url) if scheme in reply_stores else CacheStore(cache)
-    )
+    if url is None or (scheme := url.partition("://")[0]) not in reply_stores:
+        return CacheStore(cache)
+    store: ReplyStore = reply_stores.get(scheme)(url)
     return store
 
 
