@@ -150,8 +150,8 @@ class Ask:
         inputs: Mapping[str, Any],
         schema: type[BaseModel],
         *,
-        repeat: int = 0,
         alone: Callable[[], Ask] | None = None,
+        rest: Callable[[tuple[str, ...]], Ask] | None = None,
         structured: bool = True,
     ) -> Ask:
         """Return the question that a prompt makes of `inputs`.
@@ -167,8 +167,8 @@ class Ask:
             messages=RenderedMessages(prompt, inputs),
             schema=schema,
             prompt=prompt.ref,
-            repeat=repeat,
             alone=alone,
+            rest=rest,
             structured=structured,
         )
 
@@ -625,5 +625,5 @@ def examine(
 
     schema = _EXAMINATIONS[bool(criteria), bool(history), bool(references)]
     asking = replace(prompts, criteria=tuple(Criterion(**each) for each in criteria))
-    asked = Ask.rendered(asking.load("examination"), whole, schema, alone=alone)
-    return replace(asked, rest=ask_rest)
+    prompt = asking.load("examination")
+    return Ask.rendered(prompt, whole, schema, alone=alone, rest=ask_rest)

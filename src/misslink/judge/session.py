@@ -323,6 +323,15 @@ def open_judge(
     return JudgeSession(around, cached, terms, stages)
 
 
+def require_judge(judge: JudgeSession | None) -> JudgeSession:
+    """Return a session; raise InputError where there is none."""
+    if judge is None:
+        raise InputError(
+            "--judge none makes no model calls. Use --judge heuristic or --judge openai:MODEL."
+        )
+    return judge
+
+
 @asynccontextmanager
 async def open_needed_judge(
     spec: str | Judge,
@@ -344,11 +353,9 @@ async def open_needed_judge(
     JudgeUnreachableError
         The server does not answer, or refuses the key.
     """
-    judge = open_judge(spec, cache=cache or DEFAULT_CACHE, concurrency=concurrency, terms=terms)
-    if judge is None:
-        raise InputError(
-            "--judge none makes no model calls. Use --judge heuristic or --judge openai:MODEL."
-        )
+    judge = require_judge(
+        open_judge(spec, cache=cache or DEFAULT_CACHE, concurrency=concurrency, terms=terms)
+    )
     try:
         if not dry_run:
             await judge.check_reachable()

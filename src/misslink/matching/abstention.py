@@ -113,12 +113,10 @@ _NO_ANSWER = KeywordPattern(
         r"|jeg ved det ikke|jeg vet ikke|jag vet inte|en tiedä|nie wiem|nevím|nem tudom|bilmiyorum"
         r"|\bil n'y a (?:pas|aucune?) (?:d'|de |)information|no se encontr(?:ó|aron) (?:ninguna )?informac"
         r"|non ci sono informazioni|não há informaç|niet beantwoorden"
-        r"|\b(?:asiakirj|dokument|lähte|tekst)\w*[^.]{0,20}\bei\w* (?:mainit|kerro)|en (?:osaa|voi|pysty) vastata"
-        r"|ei (?:löydy|ole) (?:\w+ )?tietoa"
-        r"|\b(?:dokumentum|forrás|szöveg)\w*[^.]{0,20}\bnem (?:említ|tartalmaz)|nem tud(?:ok|unk) válaszol|nincs \w+ információ"
-        r"|saya tidak tahu|tidak (?:dapat|bisa) menjawab|tidak ada informasi"
+        r"|en (?:osaa|voi|pysty) vastata|ei (?:löydy|ole) (?:\w+ )?tietoa"
+        r"|nem tud(?:ok|unk) válaszol|nincs \w+ információ|saya tidak tahu|tidak (?:dapat|bisa) menjawab|tidak ada informasi"
         r"|\b(?:dokumen|teks|sumber|konteks)\b[^.]{0,20}\btidak menyebut"
-        r"|nie (?:mogę|potrafię) odpowiedzieć|\b(?:dokument|tekst|źródł)\w*[^.]{0,20}\bnie (?:wspomin|zawier)|brak informacji"
+        r"|nie (?:mogę|potrafię) odpowiedzieć|brak informacji"
         r"|не знаю|не могу ответить|не упомина|не говорится|нет информации"
         r"|\b(?:belge|metin|kaynak)\w*[^.]{0,30}(?:bahsedilmiyor|belirtilmemi|yer alm.yor)"
         r"|yan.tlayam.yor|cevaplayam.yor|bilgi (?:bulunamad.|yok)"
@@ -133,7 +131,7 @@ _NO_ANSWER = KeywordPattern(
     keywords=fold(
         "nicht keine je_ne aucune precis mentionn indiqu dit_ disent contien n'est no_lo no_se no_puedo no_hay"
         " menciona especifica no_indica se_indica lo_indica non nao niet geen jeg jag tieda nie_ nevim nem nincs"
-        " bilmiyorum n'y_a vastata tietoa tidak brak_ mainit kerro bahsedilmiyor belirtilmemi yer_al tlayam"
+        " bilmiyorum n'y_a vastata tietoa tidak brak_ bahsedilmiyor belirtilmemi yer_al tlayam"
         " cevaplayam bilgi не_ нет 모르겠습니다 언급되 답할 답변할 없 لا لم नहीं không 不知道 没 沒 未 无法 無法"
         " ません らない ない 答えられ 見つかり"
     ),
@@ -271,11 +269,8 @@ def _is_absence_statement(folded: str, possible: Sequence[KeywordPattern] = _ABS
 
 
 def _denies_sources(clause: str) -> bool:
-    return bool(
-        _DENIES.search(clause)
-        and _TELLS.search(clause)
-        and _IN_SOURCES.search(clause)
-        and not _FACT.search(clause)
+    return not _FACT.search(clause) and all(
+        pattern.search(clause) for pattern in (_IN_SOURCES, _DENIES, _TELLS)
     )
 
 

@@ -219,7 +219,7 @@ def frame_kind(text: str, start: int, end: int, claim: str) -> NotAsserted | Non
         return "example"
     if _TAG.search(after):
         return "denied"
-    clause = AFFIRMED.sub(" ", _CLAUSE.split(before)[-1])
+    clause = AFFIRMED.sub("", _CLAUSE.split(before)[-1])
     embedding = _EMBEDDING.search(before)
     is_quoted = embedding is not None and embedding[0].lstrip()[:1] in "\"'"
     if is_quoted and not (_QUOTE_END.match(after) and _is_sentence(text[start:end])):
@@ -228,7 +228,7 @@ def frame_kind(text: str, start: int, end: int, claim: str) -> NotAsserted | Non
         introduced = _INTRODUCING.search(clause) or _ADVERB.search(clause)
         return _unreal_kind(clause) if introduced else None
     predicate = _PREDICATE.search(after)
-    frame = f"{clause} {AFFIRMED.sub(' ', predicate[0]) if predicate else ''}"
+    frame = f"{clause} {AFFIRMED.sub('', predicate[0]) if predicate else ''}"
     kind = _unreal_kind(frame) or (
         "denied" if (DENYING.search(frame) or _WITHHELD.search(frame)) else None
     )

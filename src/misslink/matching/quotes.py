@@ -113,6 +113,14 @@ class PassageSentence:
     stems: tuple[str, ...]
 
 
+@lru_cache(maxsize=4_096)  # passages, of which a run retrieves many again
+def _read_sentences(text: str) -> tuple[tuple[int, int, str, tuple[str, ...]], ...]:
+    """The place of each sentence, its text without marks, and its stems."""
+    plain = strip_marks(text)
+    pieces = [(span, plain.text[slice(*span)]) for span in sentence_spans(plain.text)]
+    return tuple((*plain.original(*span), piece, stems(piece)) for span, piece in pieces)
+
+
 class QuotedPassages:
     """Passages, each read once for whatever is compared with it: quotes, numbers, sentences.
 
@@ -131,10 +139,9 @@ class QuotedPassages:
     def sentences(self) -> list[PassageSentence]:
         """Every sentence."""
         return [
-            PassageSentence(index, *plain.original(start, end), piece, stems(piece))
-            for index, plain in enumerate(map(strip_marks, self.texts))
-            for start, end in sentence_spans(plain.text)
-            for piece in (plain.text[start:end],)
+            PassageSentence(index, *row)
+            for index, text in enumerate(self.texts)
+            for row in _read_sentences(text)
         ]
 
     @cached_property

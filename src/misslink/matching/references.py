@@ -54,7 +54,8 @@ def compare(
         return "supported"
     if None in relations:
         asked = question.strip().rstrip("?!.: ")
-        return Passages([f"{asked} {text}" for text in texts], question).match(claim).support
+        read = Passages.of(tuple(f"{asked} {text}" for text in texts), question)
+        return read.match(claim).support
     return "contradicted" if "contradicted" in relations else "unsupported"
 
 
@@ -142,12 +143,12 @@ def _denied(reader: Reader, needed: Sequence[Part], text: Reading, *, negated: b
 
     None: the clause is denied as the claim is; True: and it says the same otherwise.
     """
-    pieces = (piece for each in sentences(text.text) for piece in _CLAUSE.split(each))
-    read = [
-        (reader.share(needed, reader.read(piece)), has_negation(piece) == negated)
-        for piece in pieces
-    ]
-    share, is_same = max(read, default=(0.0, True))
+    pieces = [piece for each in sentences(text.text) for piece in _CLAUSE.split(each)]
+    opposed = [piece for piece in pieces if has_negation(piece) != negated]
+    if not opposed:
+        return None
+    read = ((reader.share(needed, reader.read(piece)), piece not in opposed) for piece in pieces)
+    share, is_same = max(read)
     return None if is_same else share >= _SAME_PLACE
 
 

@@ -18,6 +18,7 @@ from misslink.matching import (
     states_absence,
 )
 from misslink.registry import judges
+from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import content_stems, sentence_spans, stems
 from misslink.types import Support
 
@@ -31,7 +32,7 @@ def estimate_relevance(question: str, passage: str) -> float:
     The share of the question's content words that the passage holds. A passage without words is
     irrelevant; a question without content words says nothing, so it is 0.5 for any other passage.
     """
-    return _relevance(question, stems(passage))
+    return _relevance(question, passage_stems(passage))
 
 
 def classify_response(

@@ -20,7 +20,7 @@ from misslink.judge.protocol import (
     judge_info,
     unwrap_judge,
 )
-from misslink.judge.session import open_judge
+from misslink.judge.session import open_judge, require_judge
 
 _MAX_CALLS = 3  # requests that a ping may cost, refused ones included
 
@@ -84,11 +84,7 @@ async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[
     JudgeUnreachableError
         The judge cannot be reached.
     """
-    judge = open_judge(spec, cache=None, concurrency=1, terms=config)
-    if judge is None:
-        raise InputError(
-            "--judge none makes no model calls. Use --judge heuristic or --judge openai:MODEL."
-        )
+    judge = require_judge(open_judge(spec, cache=None, concurrency=1, terms=config))
     try:
         return await ping_judge(judge)
     finally:

@@ -72,8 +72,6 @@ class CascadeJudge:
         Where the cheap judge is not sure; `band_of` has the fitted one.
     audit : float
         Share of the cheap judge's decisions that is drawn, in [0, 1].
-    seed : int
-        Of the draw.
     """
 
     def __init__(
@@ -83,7 +81,6 @@ class CascadeJudge:
         *,
         band: UncertaintyBand,
         audit: float = 0.05,
-        seed: int = 0,
     ) -> None:
         self.cheap = cheap
         self.judge = expensive
@@ -95,10 +92,8 @@ class CascadeJudge:
             "dear": dict(expensive.identity),
             "band": asdict(band),
             "cascade_check": audit,
-            "seed": seed,
         }
         self._audit = audit
-        self._seed = seed
         self._seen_by: Counter[str] = Counter()
         self._sure = 0
         self._drawn = 0
@@ -201,7 +196,7 @@ class CascadeJudge:
 
     def _draws(self, ask: protocol.Ask) -> bool:
         """Whether a question is in the audit sample; every sample of it is, or none."""
-        digest = hashlib.sha256(f"{self._seed}\x1f{ask.key}".encode()).digest()
+        digest = hashlib.sha256(ask.key.encode()).digest()
         return int.from_bytes(digest[:8], "big") < self._audit * 2**64
 
 
