@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from misslink.calibration.stored_calibration import current_calibrations
 from misslink.documents import calibrations_of, replay_of
-from misslink.parts import select_items
+from misslink.parts import places_of, replace_items, select_items
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import cluster_cases
 from misslink.stats import proportion
@@ -65,15 +65,14 @@ def apply_labels(run: Run) -> Run:
     cleared = {case.case_id for case in (replay.cases if replay else ()) if case.cause == "judge"}
     if not (found or cleared):
         return run
-    links = tuple(
-        _as_labelled(link, failed=found[link.case_id])
-        if found.get(link.case_id, link.failed) is not link.failed
-        else _as_good(link, "second_judge_good")
-        if link.failed and link.case_id in cleared - found.keys()
-        else link
-        for link in run.links
-    )
-    return run.model_copy(update={"links": links})
+    places, changes = places_of(run.links), dict[int, Link]()
+    for case_id in (found.keys() | cleared) & places.keys():
+        link = run.links[places[case_id]]
+        if (failed := found.get(case_id, link.failed)) is not link.failed:
+            changes[places[case_id]] = _as_labelled(link, failed=bool(failed))
+        elif link.failed and case_id not in found:
+            changes[places[case_id]] = _as_good(link, "second_judge_good")
+    return run.model_copy(update={"links": replace_items(run.links, changes)})
 
 
 def _as_labelled(link: Link, *, failed: bool) -> Link:
@@ -108,7 +107,7 @@ def correct_failed(run: Run, *, seed: int = 0) -> Estimate:
     found = find_labelled_failures(run)
     if not found:
         return Estimate.missing(Reason(code="not_calibrated"))
-    calls = {link.case_id: float(link.failed) for link in run.links if link.failed is not None}
+    calls = {link.case_id: float(link.failed) for link in run.outcomes if link.failed is not None}
     documents = [
         calibrations_of(run)[metric] for metric in current_calibrations(run) & {*_JUDGED_BAD}
     ]
