@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 import misslink
 from misslink import parts
 from misslink.api.saved_run import SavedRun
+from misslink.calibration.labelled_failures import apply_labels
 from misslink.cli.main import app
 from misslink.comparison.shared_part import share_cases
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_run, run_folder
-from misslink.types import Trace, Verdict
+from misslink.types import Link, LinkRow, Trace, Verdict
 
 GROUND = "The ferry to {} leaves from pier {} at {} in the morning."
 TOWNS = ("Alder", "Birk", "Cedar", "Dale", "Elm", "Fern", "Gorse", "Hazel", "Iris", "Juniper")
@@ -225,8 +226,42 @@ def test_runs_with_other_labels_compare_alike_where_they_are_not_held(at_home, m
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     assert said("compare", "first", "other", "--json") == whole
     pair = read_run("first"), read_run("other")
-    models = [link for run in share_cases(pair, {"c0", "c1"}).runs for link in run.links.light]
-    assert models == [None] * 4  # relinked, and stored
+    rows = [link for run in share_cases(pair, {"c0", "c1"}).runs for link in run.links.light]
+    assert [type(row) for row in rows] == [LinkRow] * 4  # relinked, and stored
+
+
+def test_a_page_reads_what_is_not_held_a_few_times(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    run, read, item = read_run("run"), Counter(), parts.PartStore.item
+
+    def counted(store, place):
+        read[store._model] += 1
+        return item(store, place)
+
+    monkeypatch.setattr(parts.PartStore, "item", counted)
+    run.html(at_home / "page.html")
+    assert read[Link] <= 15 * len(TOWNS)  # it was 40
+    assert read[Verdict] <= 15 * len(TOWNS)  # 12 of each case are shown; it was 26
+
+
+def test_labels_change_links_that_are_not_held_where_they_say_so(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    said("calibrate", "run", "--labels", "labels.jsonl", "--json")
+    whole = apply_labels(read_run("run"))
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    run = read_run("run")
+    labelled = apply_labels(run).links
+    assert isinstance(labelled, parts.Part)
+    assert labelled == whole.links
+    assert labelled != run.links
+    assert [row.failed for row in labelled.light] == [link.failed for link in whole.links]
+    assert [json.loads(line)["failed"] for line in labelled.lines()] == [
+        link.failed for link in whole.links
+    ]
+    assert labelled[2:] == list(whole.links)[2:]
 
 
 def test_a_result_is_saved_without_reading_the_run_again(at_home, monkeypatch):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+import sys
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field, computed_field, model_validator
 
@@ -189,6 +190,22 @@ class Need(FrozenModel):
     by: Literal["judge", "matcher", "label"] | None = None
 
 
+class LinkRow(NamedTuple):
+    """What statistics read of a link: its outcomes, without what shows them."""
+
+    case_id: str
+    retrieval: str
+    sufficient_judge: str
+    answer: str
+    correct: bool | None
+    complete: bool | None
+    failure: FailureMode | None
+    unexplained: bool
+    basis: str
+    owner: str | None
+    failed: bool | None
+
+
 class Link(FrozenModel):
     """Why a case failed, who fixes it, and what shows it.
 
@@ -250,6 +267,22 @@ class Link(FrozenModel):
         if self.unexplained or self.failure in FAILURES:
             return True
         return None if self.failure in (None, "inconclusive") else False
+
+    def light(self) -> LinkRow:
+        """What is held of it where a run is too large to be held whole."""
+        return LinkRow(
+            sys.intern(self.case_id),
+            self.retrieval,
+            self.sufficient_judge,
+            self.answer,
+            self.correct,
+            self.complete,
+            self.failure,
+            self.unexplained,
+            self.basis,
+            self.owner,
+            self.failed,
+        )
 
     @model_validator(mode="before")
     @classmethod

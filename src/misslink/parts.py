@@ -110,9 +110,17 @@ def lines_of(items: Sequence[Any]) -> Iterable[bytes]:
 class Part(Sequence[Model]):
     """Items of a store, by their places in it."""
 
-    def __init__(self, store: PartStore[Model], places: Sequence[int] | None = None) -> None:
+    judged: Part[Model] | None = None  # of links with the word of people, those of the judge
+
+    def __init__(
+        self,
+        store: PartStore[Model],
+        places: Sequence[int] | None = None,
+        changes: Mapping[int, Model] | None = None,
+    ) -> None:
         self._store = store
         self._places = range(len(store.keys)) if places is None else places
+        self._changes = changes or {}  # by place
 
     @property
     def case_ids(self) -> list[str]:
@@ -127,15 +135,22 @@ class Part(Sequence[Model]):
     @property
     def light(self) -> list[Any]:
         """Of each item what is held of it: all of it, or its light form."""
-        return self._each(self._store.entries)
+        held = self._each(self._store.entries)
+        if not self._changes:
+            return held
+        changed = map(self._changes.get, self._places)
+        return [old if new is None else new for old, new in zip(held, changed, strict=True)]
 
     def lines(self) -> Iterator[bytes]:
         """Of each item its text, without the line's end."""
-        return map(self._store.line, self._places)
+        for place in self._places:
+            changed = self._changes.get(place)
+            yield self._store.line(place) if changed is None else dump_line(changed)
 
     def is_file(self, path: Path) -> bool:
         """Whether it is all of this file."""
-        return self._store.path == path and len(self) == len(self._store.keys)
+        whole = len(self) == len(self._store.keys) and not self._changes
+        return self._store.path == path and whole
 
     def _each(self, values: list[Any]) -> list[Any]:
         whole = isinstance(self._places, range) and len(self._places) == len(values)
@@ -143,7 +158,13 @@ class Part(Sequence[Model]):
 
     def select(self, indexes: Iterable[int]) -> Part[Model]:
         """Only the items at these indexes."""
-        return Part(self._store, array("q", map(self._places.__getitem__, indexes)))
+        places = array("q", map(self._places.__getitem__, indexes))
+        return Part(self._store, places, self._changes)
+
+    def replace(self, items: Mapping[int, Model]) -> Part[Model]:
+        """The same with other items at these indexes, which are held."""
+        changes = {self._places[index]: item for index, item in items.items()}
+        return Part(self._store, self._places, {**self._changes, **changes})
 
     @overload
     def __getitem__(self, index: int) -> Model: ...
@@ -151,11 +172,15 @@ class Part(Sequence[Model]):
     def __getitem__(self, index: slice) -> Part[Model]: ...
     def __getitem__(self, index: int | slice) -> Model | Part[Model]:
         if isinstance(index, slice):
-            return Part(self._store, self._places[index])
-        return self._store.item(self._places[index])
+            return Part(self._store, self._places[index], self._changes)
+        return self._item(self._places[index])
 
     def __iter__(self) -> Iterator[Model]:
-        return map(self._store.item, self._places)
+        return map(self._item, self._places)
+
+    def _item(self, place: int) -> Model:
+        changed = self._changes.get(place)
+        return self._store.item(place) if changed is None else changed
 
     def __len__(self) -> int:
         return len(self._places)
@@ -395,6 +420,13 @@ def items_of(items: Sequence[Item], places: Iterable[int]) -> Sequence[Item]:
     if isinstance(items, Part):
         return items.select(places)
     return tuple(items[place] for place in places)
+
+
+def replace_items(items: Sequence[Item], changes: Mapping[int, Item]) -> Sequence[Item]:
+    """The items, with others at these places."""
+    if isinstance(items, Part):
+        return items.replace(changes)
+    return tuple(changes.get(place, item) for place, item in enumerate(items))
 
 
 def last_of_each(items: Sequence[Item]) -> Sequence[Item]:

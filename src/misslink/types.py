@@ -36,6 +36,7 @@ from misslink.link_types import (
     FailureEvidence,
     FailureMode,
     Link,
+    LinkRow,
     LossStep,
     LostAt,
     MissStatus,
@@ -61,11 +62,13 @@ __all__ = [
     "FrozenModel",
     "Grade",
     "Link",
+    "LinkRow",
     "LossStep",
     "LostAt",
     "MissStatus",
     "MissType",
     "Need",
+    "Outcome",
     "Passage",
     "PromptRef",
     "Reason",
@@ -536,6 +539,7 @@ class Estimate(FrozenModel):
 _same = lru_cache(1 << 14)(lambda value: value)  # one object for all equal ones, few are not
 _same_parts = lru_cache(1 << 14)(lambda *parts: {sys.intern(name): _same(x) for name, x in parts})
 Scored = Verdict | ScoreRow
+Outcome = Link | LinkRow
 ItemT = TypeVar("ItemT")
 
 
@@ -587,6 +591,11 @@ class Run(FrozenModel):
         """The verdicts, each with at least what a `ScoreRow` has."""
         return light_items(self.verdicts)
 
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """The links, each with at least what a `LinkRow` has."""
+        return light_items(self.links)
+
     def verdicts_of(self, metric: str) -> Sequence[Verdict]:
         """The verdicts of one metric."""
         places = [place for place, score in enumerate(self.scores) if score.metric == metric]
@@ -600,7 +609,7 @@ class Run(FrozenModel):
         return late_function("describe_run", str)(self)
 
     def __repr__(self) -> str:
-        counts = Counter(str(link.failure) for link in self.links).most_common()
+        counts = Counter(str(link.failure) for link in self.outcomes).most_common()
         modes = ", ".join(f"{name} {count}" for name, count in counts)
         judge = self.summary.get("judge") or self.manifest.get("judge")
         return f"Run({len(self.cases)} cases, judge {judge}; {modes or 'not linked'})"

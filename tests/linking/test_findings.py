@@ -14,7 +14,7 @@ from misslink.types import Case, Estimate, Link, Need, RetrievalMiss, Run, Trace
 def test_a_case_that_app_and_judge_failed_on_is_one_error():
     failed = Verdict(case_id="a", metric="faithfulness", status="failed", reason="r", judge="j")
     traces = [Trace(case_id="a", error="boom"), Trace(case_id="b"), Trace(case_id="c", answer="x")]
-    assert count_errors(traces, [failed]) == ErrorCounts(app=1, judge=0, no_answer=1)
+    assert count_errors(traces, [failed])[0] == ErrorCounts(app=1, judge=0, no_answer=1)
 
 
 def links(count, retrieval, failed, *missed):

@@ -12,7 +12,7 @@ from typing import Any
 
 from misslink.calibration.stored_calibration import current_calibrations
 from misslink.documents import calibrations_of, replay_of
-from misslink.parts import select_items
+from misslink.parts import Part, light_items, select_items, stored
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import cluster_cases
 from misslink.stats import proportion
@@ -31,12 +31,6 @@ _JUDGED_GOOD: dict[str, Callable[[Link], bool]] = {
     "faithfulness": lambda link: link.answer == "faithful",
     "correctness": lambda link: link.correct is True,
 }
-
-
-class LabelledLinks(tuple[Link, ...]):  # noqa: SLOT001 - a tuple with slots has no attribute
-    """The links of a run with the word of annotators, and in ``judged`` those of its judge."""
-
-    judged: Sequence[Link]
 
 
 def find_labelled_failures(run: Run) -> dict[str, bool]:
@@ -102,15 +96,16 @@ def apply_labels(run: Run) -> Run:
     cleared = {case.case_id for case in (replay.cases if replay else ()) if case.cause == "judge"}
     if not (found or cleared):
         return run
-    links = LabelledLinks(
-        _as_labelled(link, failed=found[link.case_id])
-        if found.get(link.case_id, link.failed) is not link.failed
-        else _as_good(link, "second_judge_good")
-        if link.failed and link.case_id in cleared - found.keys()
-        else link
-        for link in run.links
-    )
-    links.judged = run.links
+    judged = run.links if isinstance(run.links, Part) else stored(Link, run.links)
+    places, changes = judged.places, dict[int, Link]()
+    for case_id in (found.keys() | cleared) & places.keys():
+        link = judged[places[case_id]]
+        if (failed := found.get(case_id, link.failed)) is not link.failed:
+            changes[places[case_id]] = _as_labelled(link, failed=bool(failed))
+        elif link.failed and case_id not in found:
+            changes[places[case_id]] = _as_good(link, "second_judge_good")
+    links = judged.replace(changes)
+    links.judged = judged
     return run.model_copy(update={"links": links})
 
 
@@ -121,7 +116,7 @@ def judged_run(run: Run) -> Run:
 
 
 def _judged_links(run: Run) -> Sequence[Link]:
-    return run.links.judged if isinstance(run.links, LabelledLinks) else run.links
+    return (run.links.judged if isinstance(run.links, Part) else None) or run.links
 
 
 def _as_labelled(link: Link, *, failed: bool) -> Link:
@@ -163,7 +158,7 @@ def correct_failed(run: Run, *, seed: int = 0) -> Estimate:
     found = find_labelled_failures(run)
     if not found:
         return Estimate.missing(Reason(code="not_calibrated"))
-    links = _judged_links(run)
+    links = light_items(_judged_links(run))
     calls = {link.case_id: float(link.failed) for link in links if link.failed is not None}
     documents = [
         calibrations_of(run)[metric] for metric in current_calibrations(run) & {*_JUDGED_BAD}

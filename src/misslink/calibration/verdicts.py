@@ -203,7 +203,7 @@ def verdicts_from_run(run: Run, metric: str, name: str, labelled: Container[str]
         manifest.judge or None,
         {f"judge_identity.{name}": value for name, value in manifest.judge_identity.items()},
         hash_verdicts(run, metric),
-        case_exposures(run.links)[1],
+        case_exposures(run.outcomes)[1],
         cluster_cases(run.cases),
         frozenset(score.metric for score in scores),
     )

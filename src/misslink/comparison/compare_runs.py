@@ -200,7 +200,7 @@ def flipped_ids(
 def failure_transitions(a: Run, b: Run, ids: Sequence[str]) -> dict[str, object]:
     """Count the failure modes of both runs, and the changes of each case."""
     before, after = (
-        {link.case_id: link.failure or "inconclusive" for link in run.links} for run in (a, b)
+        {link.case_id: link.failure or "inconclusive" for link in run.outcomes} for run in (a, b)
     )
     both = [name for name in ids if name in before and name in after]
     moves: dict[tuple[str, str], list[str]] = {}

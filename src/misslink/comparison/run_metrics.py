@@ -37,14 +37,14 @@ from misslink.retrieval import (
 )
 from misslink.stats import proportion
 from misslink.stats.intervals import median
-from misslink.types import Estimate, FailureMode, Link, Reason, Run
+from misslink.types import Estimate, FailureMode, Link, Outcome, Reason, Run
 
 CONVERSATIONS = "conversations_passed"  # a share of conversations, which has no value per case
 ROUNDING_TOLERANCE = 1e-9  # between two ways to compute one number
 UNKNOWN_OUTCOMES = frozenset({"inconclusive", "unknown"})
 
 # The outcomes of each axis of a link, and how to read them.
-LINK_AXES: dict[str, tuple[tuple[str, ...], Callable[[Link], str]]] = {
+LINK_AXES: dict[str, tuple[tuple[str, ...], Callable[[Outcome], str]]] = {
     "failures": (get_args(FailureMode), lambda link: link.failure or "inconclusive"),
     "owners": (OWNERS, lambda link: link.owner or "unknown"),
     "retrieval": (get_args(Link.model_fields["retrieval"].annotation), lambda link: link.retrieval),
@@ -128,7 +128,7 @@ def metric_value(run: Run, name: str) -> MetricValue:
     if level == "link" and axis in LINK_AXES and outcome in LINK_AXES[axis][0]:
         return _outcome_share(run, axis, outcome)
     if metric == CONVERSATIONS:
-        share = conversation_estimate(run.cases, run.links).get(metric)
+        share = conversation_estimate(run.cases, run.outcomes).get(metric)
         missing = Estimate.missing(Reason(code="no_conversation"))
         return MetricValue(metric, share or missing, of_case=None, lower_is_better=False)
     if path == "errors":
@@ -326,11 +326,11 @@ def _outcome_share(run: Run, axis: str, outcome: str) -> MetricValue:
     outcome_of = LINK_AXES[axis][1]
     values = {
         link.case_id: float(outcome_of(link) == outcome)
-        for link in run.links
+        for link in run.outcomes
         if outcome in UNKNOWN_OUTCOMES or outcome_of(link) not in UNKNOWN_OUTCOMES
     }
     if outcome in ("passed", "none"):  # an answer may have failed for an unknown cause
-        failed = {link.case_id: link.failed for link in run.links}
+        failed = {link.case_id: link.failed for link in run.outcomes}
         values = {name: float(not bad) for name, bad in failed.items() if bad is not None}
     missing = Reason(code="no_case_linked")
     if run.links:

@@ -204,7 +204,7 @@ def _ndcg_notes(run: Run, outcomes: Sequence[GateOutcome]) -> Iterator[str]:
     }
     if bases and "ndcg" not in bases:
         recall = score_cases(run.cases, run.traces, ["recall@5"])["recall@5"]
-        passed = {link.case_id: not link.failed for link in run.links if link.failed is not None}
+        passed = {link.case_id: not link.failed for link in run.outcomes if link.failed is not None}
         if advice := describe_ndcg_use(ndcg_reasons(run.cases, recall, passed)):
             yield advice
 
@@ -350,7 +350,7 @@ def _gate_notes(
     if failed := sum(v.status == "failed" and v.metric in metrics for v in run.scores):
         yield Reason(code="verdicts_failed", n=failed)
     yield from missing_values.unmeasured_notes(run, value)
-    unexplained = sum(link.unexplained for link in run.links)
+    unexplained = sum(link.unexplained for link in run.outcomes)
     of_mode = value.name.startswith(("link.failures.", "link.owners."))
     if unexplained and of_mode and value.name != "link.failures.passed":
         yield Reason(code="unexplained_failures", n=unexplained, metric=value.name)
@@ -530,9 +530,9 @@ def _decide_new_failures(
     by_labels = axis == "failures" and diff.shared is not None
     relabelled = diff.shared.relabelled if by_labels and diff.shared else frozenset[str]()
     selected -= relabelled  # whether these failed by the same labels is not known
-    now = {link.case_id: outcome_of(link) for link in run.links if link.case_id in selected}
+    now = {link.case_id: outcome_of(link) for link in run.outcomes if link.case_id in selected}
     earlier = {
-        link.case_id: outcome_of(link) for link in baseline.links if link.case_id in diff.both
+        link.case_id: outcome_of(link) for link in baseline.outcomes if link.case_id in diff.both
     }
     known = {name for name, value in now.items() if value not in run_metrics.UNKNOWN_OUTCOMES}
     new = tuple(

@@ -36,7 +36,7 @@ from misslink.stats.exposure import (
     powered_exposure_risks,
     rated_exposure_risks,
 )
-from misslink.types import Case, Estimate, Link, Reason, Run, Scored, Trace
+from misslink.types import Case, Estimate, Outcome, Reason, Run, Scored, Trace
 
 # p of heterogeneity below which strata are said to disagree; the customary one
 _HETEROGENEITY_P = 0.05
@@ -54,7 +54,7 @@ _ADJUSTED = ("risk_difference", "risk_ratio", "attributable_fraction")
 NO_CATEGORY = "no category"  # the stratum of the cases without one, where others have one
 
 
-def _is_bad(link: Link, metric: str) -> bool | None:
+def _is_bad(link: Outcome, metric: str) -> bool | None:
     """Whether an answer is unfaithful or wrong, by metric; None: it declines, or no verdict says."""
     if metric == "correctness":
         return None if link.correct is None else not link.correct
@@ -69,7 +69,7 @@ class _LinkedCases:
     metrics whose labels are of this run's verdicts.
     """
 
-    links: Sequence[Link]
+    links: Sequence[Outcome]
     by: str | None
     exposures: Mapping[str, str]
     clusters: Mapping[str, Hashable]
@@ -91,7 +91,7 @@ class _LinkedCases:
 
 def summarize_association(
     run: Run,
-    links: Sequence[Link] | None = None,
+    links: Sequence[Outcome] | None = None,
     *,
     own: Collection[str] = (),
     seed: int = 0,
@@ -105,14 +105,14 @@ def summarize_association(
     ----------
     run : Run
         Any cases; every estimate without cases is missing with a reason.
-    links : sequence of Link or None
+    links : sequence of Outcome or None
         None: those of the run.
     own : collection of str
         Metrics whose calibration in the run is of its own verdicts.
     seed : int
         Random seed of the intervals.
     """
-    links = run.links if links is None else links
+    links = run.outcomes if links is None else links
     by, exposures = case_exposures(links)
     linked = _LinkedCases(
         links=links,
@@ -146,7 +146,7 @@ def association_warnings(blocks: Mapping[str, RiskAssociation]) -> list[Note]:
 
 
 def failed_share(
-    links: Sequence[Link], clusters: Mapping[str, Hashable], *, seed: int = 0
+    links: Sequence[Outcome], clusters: Mapping[str, Hashable], *, seed: int = 0
 ) -> Estimate:
     """Return the share of failed cases among those whose outcome is known."""
     failed = {link.case_id: link.failed for link in links if link.failed is not None}

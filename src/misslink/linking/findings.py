@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
 
 from misslink.documents import ErrorCounts, manifest_of, summary_of, whatif_of
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
+from misslink.parts import light_items, select_items
 from misslink.types import (
     Estimate,
     Link,
     MissStatus,
     MissType,
+    Outcome,
     Reason,
     RetrievalMiss,
     Run,
@@ -26,38 +28,31 @@ from misslink.types import (
 _DECIDING_METRICS = ("faithfulness", "correctness")
 
 
-def count_errors(traces: Sequence[Trace], verdicts: Sequence[Scored]) -> ErrorCounts:
-    """Count the cases that the app failed on, that the judge failed on, and without an answer."""
-    app, judge = _failed_cases(traces, verdicts)
-    silent = sum(trace.answer is None and trace.error is None for trace in traces)
-    if all(trace.answer is None for trace in traces):  # of a retriever no answer is expected
-        silent = 0
-    return ErrorCounts(app=len(app), judge=len(judge), no_answer=silent)
+def count_errors(
+    traces: Iterable[Trace], verdicts: Sequence[Scored]
+) -> tuple[ErrorCounts, tuple[str, int] | None]:
+    """Count the cases that the app failed on, that the judge failed on, and without an answer.
 
-
-def most_frequent_error(
-    traces: Sequence[Trace], verdicts: Sequence[Scored]
-) -> tuple[str, int] | None:
-    """The reason of most errors of app and judge, and on how many cases; None without one."""
-    reasons = Counter(
-        filter(None, chain.from_iterable(map(dict.values, _failed_cases(traces, verdicts))))
-    )
-    return next(iter(reasons.most_common(1)), None)
-
-
-def _failed_cases(
-    traces: Sequence[Trace], verdicts: Sequence[Scored]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """The reason by case that the app failed on, and by other case that the judge failed on."""
-    app = {trace.case_id: trace.error for trace in traces if trace.error is not None}
+    And the reason of most errors of app and judge, with how many cases it has; None without one.
+    """
+    app, answered, silent = dict[str, str](), False, 0
+    for trace in traces:
+        answered |= trace.answer is not None
+        if trace.error is not None:
+            app[trace.case_id] = trace.error
+        else:
+            silent += trace.answer is None
     judge = {
-        verdict.case_id: verdict.reason or ""
+        verdict.case_id: verdict.reason
         for verdict in verdicts
         if verdict.status == "failed"
         and verdict.metric in _DECIDING_METRICS
         and verdict.case_id not in app
     }
-    return app, judge
+    reasons = Counter(filter(None, chain(app.values(), judge.values())))
+    # Of a retriever no answer is expected.
+    counts = ErrorCounts(app=len(app), judge=len(judge), no_answer=silent if answered else 0)
+    return counts, next(iter(reasons.most_common(1)), None)
 
 
 RERANK_POOL = 50  # candidates that a reranker gets
@@ -141,7 +136,7 @@ FIXES: dict[str, _FixRule] = {
 }
 
 
-def can_search_fix(link: Link) -> bool:
+def can_search_fix(link: Outcome) -> bool:
     """Whether a better search can retrieve what the case missed: not where its query lost what it needs."""
     return FAILURE_MODES.get(
         link.failure or "passed", FAILURE_MODES["passed"]
@@ -163,10 +158,15 @@ def lost_passages(link: Link) -> tuple[RetrievalMiss, ...]:
 
 def fixable_losses(links: Sequence[Link]) -> Iterator[tuple[str, tuple[RetrievalMiss, ...]]]:
     """By case, the passages that failed cases lost and a fix can give them; without a judge, of all."""
-    judged = any(link.failure for link in links)
-    for link in links:
-        counts = (link.failure in MISS_MODES or not judged) and can_search_fix(link)
-        if counts and (misses := lost_passages(link)):
+    outcomes = light_items(links)
+    judged = any(link.failure for link in outcomes)
+    counted = {
+        link.case_id
+        for link in outcomes
+        if (link.failure in MISS_MODES or not judged) and can_search_fix(link)
+    }
+    for link in select_items(links, counted):
+        if misses := lost_passages(link):
             yield link.case_id, misses
 
 
@@ -252,7 +252,7 @@ def leading_owners(run: Run) -> tuple[str, ...]:
     A case whose mode the judge often confuses counts half; 'unknown' is returned only alone.
     """
     weak, counts = weak_modes(run), Counter[str]()
-    for link in run.links:
+    for link in run.outcomes:
         if link.failed:
             counts[link.owner or "unknown"] += 1 if link.failure in weak else 2
     known = {owner: count for owner, count in counts.items() if owner != "unknown"} or counts

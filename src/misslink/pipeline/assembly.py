@@ -44,6 +44,7 @@ from misslink.linking.checklist import build_checklist
 from misslink.linking.findings import count_errors
 from misslink.linking.missing_labels import find_missing_labels, missing_label_document
 from misslink.linking.reliability import find_given, owner_reliability
+from misslink.parts import replace_items
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.links import LinkResult
 from misslink.pipeline.summary import (
@@ -83,8 +84,8 @@ def assemble_run(
     staging, out = context.staging, context.config.out
     folder = staging.out if staging and as_url(str(out)) else out
     run = reuse_calibrations(judged.run, folder)
-    run = measure_error_by_exposure(run, linked.links, context.config.seed)
     run = run.model_copy(update={"links": linked.links, "map": linked.map})
+    run = measure_error_by_exposure(run, run.outcomes, context.config.seed)
     manifest = _manifest(context, captured, judged)
     reasons = [
         *captured.warnings,
@@ -177,7 +178,7 @@ def _summarize(
     diagnosis: Diagnosis,
 ) -> Summary:
     """Return the numbers of ``summary.json``; what is read off the whole run follows later."""
-    cases, links, verdicts = run.cases, run.links, run.scores
+    cases, links, verdicts = run.cases, run.outcomes, run.scores
     judge, k, seed = context.judge, context.k, context.config.seed
     level_of = {metric.name: metric.level for metric in context.metrics}
     levels = level_estimates(scores.by_metric, verdicts, level_of, scores.unmatched, seed=seed)
@@ -198,7 +199,7 @@ def _summarize(
         retrieval=levels["retrieval"],
         generation=levels["generation"],
         answer=levels["answer"],
-        errors=count_errors(run.traces, verdicts),
+        errors=count_errors(run.traces, verdicts)[0],
         judged={f"judged@{k}": judged_share},
         corrected={name: share.summary_entry() for name, share in corrected_shares(run).items()},
         corrected_failed=correct_failed(run, seed=seed),
@@ -310,9 +311,13 @@ def reuse_results(run: Run, out: str | Path | None) -> Run:
         commands = {"audit": "judge audit"}
         _warn_stale([f"{commands.get(name, name)} {quote(str(out))}" for name in earlier], change)
         return run
-    basis = {link.case_id: link.basis for link in before.links}
-    links = [link.model_copy(update={"basis": basis[link.case_id]}) for link in run.links]
-    return run.model_copy(update={**earlier, "links": tuple(links)})
+    basis = {link.case_id: link.basis for link in before.outcomes}
+    changes = {
+        place: run.links[place].model_copy(update={"basis": basis[link.case_id]})
+        for place, link in enumerate(run.outcomes)
+        if link.basis != basis[link.case_id]
+    }
+    return run.model_copy(update={**earlier, "links": replace_items(run.links, changes)})
 
 
 def _previous_run(out: str | Path | None, files: Sequence[str]) -> Run | None:

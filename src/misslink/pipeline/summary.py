@@ -22,7 +22,7 @@ from misslink.judge.judged_metric import JudgedMetric
 from misslink.metrics import GOOD_SHARES, NAMED_PARTS
 from misslink.retrieval import mean_scores
 from misslink.stats import mean, paired_difference, proportion
-from misslink.types import Case, Estimate, Link, Reason, Repeats, Scored
+from misslink.types import Case, Estimate, Outcome, Reason, Repeats, Scored
 
 _CASE_AXES = ("category", "tier")  # of a case; they come before its tags
 
@@ -110,7 +110,7 @@ def slice_estimates(
     return slices
 
 
-def conversation_estimate(cases: Sequence[Case], links: Iterable[Link]) -> Estimates:
+def conversation_estimate(cases: Sequence[Case], links: Iterable[Outcome]) -> Estimates:
     """Return ``conversations_passed``, the share whose turns all pass; nothing without any.
 
     A conversation without a failure and with an undecided turn is left out.

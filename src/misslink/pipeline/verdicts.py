@@ -20,7 +20,7 @@ from misslink.pipeline.shards import evaluate_shards
 from misslink.render.format import as_sentence, pluralize
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases
-from misslink.types import Link, Reason, Run, Trace, Verdict
+from misslink.types import Outcome, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ def _calibrate_on_labels(
     return document, None
 
 
-def measure_error_by_exposure(run: Run, links: Sequence[Link], seed: int) -> Run:
+def measure_error_by_exposure(run: Run, links: Sequence[Outcome], seed: int) -> Run:
     """Return the run whose own calibrations say how the judge errs at each exposure.
 
     Judges are calibrated before the cases are linked, and the exposure is known after.

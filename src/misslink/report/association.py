@@ -260,9 +260,9 @@ def _contingency_table(
     table = association.table
     numbers = number_cases(run.cases)
 
-    exposures = case_exposures(run.links, association.exposure)[1]
+    exposures = case_exposures(run.outcomes, association.exposure)[1]
     numbers_at: dict[tuple[str, str], list[int]] = {}
-    for link in run.links:
+    for link in run.outcomes:
         if link.case_id in exposures and link.case_id in numbers:
             said = link.answer if key == "answer" else CORRECT_VALUES[link.correct]
             at = exposures[link.case_id], said

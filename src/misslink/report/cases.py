@@ -82,7 +82,7 @@ def select_worst(run: Run, most: int) -> tuple[int, ...]:
     order = rank_cases(run)
     if most >= len(order):
         return order
-    failures = {link.case_id: link.failure or "inconclusive" for link in run.links}
+    failures = {link.case_id: link.failure or "inconclusive" for link in run.outcomes}
     ids = case_ids(run.cases)
     room = dict.fromkeys([*FAILURE_MODES, ""], cases_per_mode(most))
     chosen = set[int]()
@@ -103,7 +103,7 @@ def rank_cases(run: Run) -> tuple[int, ...]:
     at the run's cutoff, lower reciprocal rank, and place in the gold set. Cases without a value come
     after those with one, cases without a link last.
     """
-    failures = {link.case_id: link.failure or "inconclusive" for link in run.links}
+    failures = {link.case_id: link.failure or "inconclusive" for link in run.outcomes}
     severity = {failure: place for place, failure in enumerate(FAILURE_MODES)}
     values, unfaithful = dict[str, float](), dict[str, int]()
     for verdict in run.verdicts_of("faithfulness"):
@@ -277,7 +277,7 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
     for fix in count_fixes(run):  # the best first
         advice = LinkedCases(fix.label, len(fix.cases), fix.fragment)
         fixes = dict.fromkeys(fix.cases, advice) | fixes
-    counts = Counter(link.failure for link in run.links)
+    counts = Counter(link.failure for link in run.outcomes)
     modes = {
         mode: LinkedCases(
             FAILURE_MODES[mode].action.rstrip("."), counts[mode], view_fragment(failure=mode)

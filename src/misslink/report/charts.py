@@ -21,7 +21,7 @@ from misslink.render.format import (
 from misslink.report.cutoff_advice import advise_cutoff
 from misslink.report.glossary import ANSWERS, RETRIEVALS
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Estimate, Link, Passage, Run, Trace
+from misslink.types import Case, Estimate, Outcome, Passage, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.retrieval import Hits
@@ -82,7 +82,7 @@ class Flow:
     ribbons: tuple[FlowRibbon, ...]
 
 
-def draw_sankey(links: Sequence[Link]) -> Flow | None:
+def draw_sankey(links: Sequence[Outcome]) -> Flow | None:
     """Lay out the flow of `links`, with the most severe outcome on top; None without links."""
     counts: Counter[_OutcomeTriple] = Counter(
         (link.retrieval, link.answer, link.failure or "inconclusive") for link in links

@@ -55,7 +55,7 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
         none.
     """
     ids = set(case_ids(run.cases))
-    links = select_items(run.links, ids)
+    links = [link for link in run.outcomes if link.case_id in ids]
     bad = {(row.case_id, row.metric) for row in run.scores if row.label is False}
     failed = {link.case_id for link in links if link.failed}
     return {
@@ -66,10 +66,14 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
         "answer": _sorted_counts(link.answer for link in links),
         "correct": _sorted_counts(CORRECT_VALUES[link.correct] for link in links),
         "lost_at": _sorted_counts(
-            stage for link in links for stage in {need.lost_at or ARRIVED for need in link.needs}
+            stage
+            for link in select_items(run.links, ids)
+            for stage in {need.lost_at or ARRIVED for need in link.needs}
         ),
         "miss_type": _sorted_counts(
-            kind for link in links for kind in {row.kind for row in link.missed}
+            kind
+            for link in select_items(run.links, ids)
+            for kind in {row.kind for row in link.missed}
         ),
         "category": _sorted_counts(case.category for case in run.cases),
         "tier": _sorted_counts(case.tier for case in run.cases),
@@ -162,8 +166,8 @@ def build_case_list(run: Run, *, most: int | None = None, table: str = "") -> Ca
 
 def _count_failed(run: Run) -> int:
     """How many cases are to be looked at: those that a link speaks of, and does not call fine."""
-    case_ids = {case.id for case in run.cases}
-    failures = {link.case_id: link.failure for link in run.links if link.case_id in case_ids}
+    ids = set(case_ids(run.cases))
+    failures = {link.case_id: link.failure for link in run.outcomes if link.case_id in ids}
     return sum(failure != "passed" for failure in failures.values())
 
 

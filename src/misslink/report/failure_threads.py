@@ -9,12 +9,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from misslink.failure_modes import FAILURE_MODES
-from misslink.parts import by_case
+from misslink.parts import by_case, select_items
 from misslink.report.links import number_cases, view_fragment
 from misslink.retrieval.matching import document_of
 from misslink.stats.association import fisher_greater
 from misslink.stats.paired_tests import benjamini_hochberg
-from misslink.types import Case, Link, Passage, Run, Trace
+from misslink.types import Case, Outcome, Passage, Run, Trace
 
 Trait = tuple[str, str]  # a kind, such as document, and a value
 
@@ -161,17 +161,19 @@ def _is_same(one: FailureThread, other: FailureThread) -> bool:
 
 def read_threads(run: Run) -> tuple[FailureThread, ...]:
     """Find what the failed cases of a run share, each group with its most frequent owner."""
-    numbers, links = number_cases(run.cases), by_case(run.links)
+    numbers, links = number_cases(run.cases), {link.case_id: link for link in run.outcomes}
     traces = by_case(run.traces)
     traits: dict[int, AbstractSet[Trait]] = {}
+    shared: dict[Trait, Trait] = {}
     failed: dict[int, bool] = {}
-    decided: dict[int, Link] = {}
+    decided: dict[int, Outcome] = {}
     for case in run.cases:
         link = links.get(case.id)
         if link is None or link.failed is None:
             continue
         number = numbers[case.id]
-        traits[number] = frozenset(case_traits(case, traces.get(case.id)))
+        own_traits = case_traits(case, traces.get(case.id))
+        traits[number] = frozenset(shared.setdefault(trait, trait) for trait in own_traits)
         failed[number], decided[number] = link.failed, link
     threads = []
     for thread in find_threads(traits, failed):
@@ -253,10 +255,10 @@ def rank_documents(run: Run) -> tuple[CulpritDocument, ...]:
     numbers, traces = number_cases(run.cases), by_case(run.traces)
     harms: dict[str, dict[int, str]] = {}
     dates: dict[str, str] = {}
-    for link in run.links:
+    for link in select_items(run.links, {link.case_id for link in run.outcomes if link.failed}):
         trace = traces.get(link.case_id)
         known = {p.id: p for p in (*trace.retrieved, *trace.deeper)} if trace else {}
-        for item in link.evidence if link.failed else ():
+        for item in link.evidence:
             if item.failure not in _HARM or item.passage_id is None:
                 continue
             passage = known.get(item.passage_id) or Passage(id=item.passage_id, rank=1)

@@ -15,8 +15,8 @@ from misslink.calibration.labelled_failures import (
 from misslink.documents import Replay, manifest_of, replay_of, summary_of
 from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.association import failed_share
-from misslink.linking.findings import count_errors, leading_owners, most_frequent_error
-from misslink.parts import by_case
+from misslink.linking.findings import count_errors, leading_owners
+from misslink.parts import by_case, select_items
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
@@ -25,7 +25,7 @@ from misslink.selftests.document import selftest_of
 from misslink.stats.classification import ErrorRates
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.stats.prevalence import rogan_gladen
-from misslink.types import Estimate, Link, Reason, Run, Trace
+from misslink.types import Estimate, Link, Outcome, Reason, Run, Trace
 
 # The stages, and the reasons in the evidence, that say more than the failure mode they lead to.
 STAGE_MODES = {"filter": ("retrieval_miss",), "rank": ("retrieval_miss",)}
@@ -64,9 +64,9 @@ def find(run: Run) -> Findings:
 def _find(run: Run) -> Findings:
     labelled_cases, corrected = find_labelled_failures(run), correct_failed(run)
     run = apply_labels(run)
-    decided = [link for link in run.links if link.failed is not None]
+    decided = [link for link in run.outcomes if link.failed is not None]
     failed = [link for link in decided if link.failed]
-    labelled = [link for link in run.links if link.retrieval in EXPOSURE_BY_LABELS]
+    labelled = [link for link in run.outcomes if link.retrieval in EXPOSURE_BY_LABELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
     unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
     clusters = cluster_cases(run.cases)
@@ -79,21 +79,25 @@ def _find(run: Run) -> Findings:
     risks = exposure_risks(cases)
     by_exposure = _explain_by_exposure(decided, cases, risks)
     usage, traces = summary_of(run).usage, by_case(run.traces)
+    errors, most_frequent_error = count_errors(run.traces, run.scores)
+    of_failed, of_labelled = (
+        select_items(run.links, {link.case_id for link in those}) for those in (failed, labelled)
+    )
     return Findings(
         cases=len(run.cases),
-        errors=count_errors(run.traces, run.scores),
-        most_frequent_error=most_frequent_error(run.traces, run.scores),
-        judged=any(link.failure for link in run.links),
+        errors=errors,
+        most_frequent_error=most_frequent_error,
+        judged=any(link.failure for link in run.outcomes),
         failed=_as_share(failed_share(decided, clusters)),
         exposure={level: _as_share(risks[f"risk_given_{level}"]) for level in EXPOSURES},
         why=_explain_by_replay(run) or by_exposure,
         by_exposure=by_exposure,
         owners=Counter(link.owner or "unknown" for link in failed),
         blamed=leading_owners(run),
-        losses=Counter((link.owner or "unknown", loss_code(link)) for link in failed),
+        losses=Counter((link.owner or "unknown", loss_code(link)) for link in of_failed),
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
-        cut=sum(_is_cut(link, traces.get(link.case_id)) for link in labelled),
+        cut=sum(_is_cut(link, traces) for link in of_labelled),
         corrected=corrected if corrected.value is not None else None,
         labels=len(labelled_cases),
         judged_too=count_judged_too(run) if labelled_cases else 0,
@@ -123,12 +127,12 @@ def _complement(share: Estimate) -> Estimate:
 
 
 def _surest_failures(
-    run: Run, failed: Sequence[Link], labelled: Mapping[str, bool]
+    run: Run, failed: Sequence[Outcome], labelled: Mapping[str, bool]
 ) -> tuple[str, ...]:
     """The flagged cases without a label, by the least probability of a good answer."""
     chance = {
         verdict.case_id: verdict.probability if verdict.probability is not None else verdict.value
-        for verdict in run.verdicts
+        for verdict in run.scores
         if verdict.metric == "faithfulness"
     }
     waiting = [link.case_id for link in failed if link.case_id not in labelled]
@@ -145,10 +149,10 @@ def loss_code(link: Link) -> str:
     return next(fits, None) or next(told, link.failure or "inconclusive")
 
 
-def _is_cut(link: Link, trace: Trace | None) -> bool:
+def _is_cut(link: Link, traces: Mapping[str, Trace]) -> bool:
     """Whether a part of each missed passage reached the prompt."""
-    shown = trace.shown if trace else {}
-    return bool(link.missed) and all(miss.passage_id in shown for miss in link.missed)
+    trace = traces.get(link.case_id) if link.missed else None
+    return trace is not None and all(miss.passage_id in trace.shown for miss in link.missed)
 
 
 def _as_share(estimate: Estimate) -> Estimate:
@@ -177,7 +181,7 @@ def replayed_owners(replay: Replay) -> Reason | None:
 
 
 def _explain_by_exposure(
-    decided: Sequence[Link], cases: ExposedCases, risks: Mapping[str, Estimate]
+    decided: Sequence[Outcome], cases: ExposedCases, risks: Mapping[str, Estimate]
 ) -> Reason | None:
     """Why answers fail, as far as the passages that reached the prompts can tell."""
     failed = sum(bool(link.failed) for link in decided)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from misslink.documents import cutoff_of, replay_of
 from misslink.linking.findings import Fix, rank_fixes
+from misslink.parts import select_items
 from misslink.render.format import pluralize
 from misslink.report.findings import loss_code
 from misslink.report.links import number_cases, view_fragment
@@ -95,14 +96,15 @@ def fix_records(run: Run) -> list[dict[str, object]]:
 
 def _counted(run: Run) -> Iterator[CountedFix]:
     numbers, k, confirmed = number_cases(run.cases), cutoff_of(run), confirmed_owners(run)
-    cut = {x.case_id for x in run.links if loss_code(x) in {"passage_cut", "passage_altered"}}
     for fix in rank_fixes(run):
         wider = fix.k or 2 * k
         if fix.option and fix.option.startswith("k="):
             wider = int(fix.option.removeprefix("k="))
         label = _LABELS[fix.name].format(k=k, wider=wider)
-        if fix.name == "keep_in_prompt" and 2 * len(cut.intersection(fix.cases)) > len(fix.cases):
-            label = _WHOLE
+        if fix.name == "keep_in_prompt":
+            links = select_items(run.links, {*fix.cases})
+            cut = sum(loss_code(link) in {"passage_cut", "passage_altered"} for link in links)
+            label = _WHOLE if 2 * cut > len(fix.cases) else label
         own = {name for name in fix.cases if confirmed.get(name, fix.owner) == fix.owner}
         cases = tuple(sorted(numbers[case_id] for case_id in own if case_id in numbers))
         yield CountedFix(fix, label, cases)

@@ -224,7 +224,7 @@ def _failure_mode_counts(run: Run) -> list[dict[str, Any]]:
 
     numbers = number_cases(run.cases)
     groups: dict[str, list[str]] = {}
-    for link in run.links:
+    for link in run.outcomes:
         if link.failure:
             groups.setdefault(link.failure, []).append(link.case_id)
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from misslink.documents import cutoff_of
 from misslink.parts import by_case
@@ -74,17 +75,18 @@ def read_need_path(run: Run) -> NeedPath | None:
 
     A question that is answered without a reference or a label says nothing of facts.
     """
-    needs = [need for link in run.links for need in link.needs]
-    if all(need.source == "question" and not need.lost_at for need in needs):
-        return None
-    lost, needed = Counter(need.lost_at or ARRIVED for need in needs), len(needs)
+    lost, is_told = Counter[str](), False
     numbers = number_cases(run.cases)
-    questions = {case.id: case.question for case in run.cases}
-    holders: dict[str, list[str]] = {}
-    for link in sorted(run.links, key=lambda link: not link.failed):
+    holders: dict[str, tuple[list[str], list[str]]] = {}  # of cases that failed, and of others
+    for link in run.links:
+        lost.update(need.lost_at or ARRIVED for need in link.needs)
+        is_told |= any(need.source != "question" or need.lost_at for need in link.needs)
         for stage in dict.fromkeys(need.lost_at for need in link.needs if need.lost_at):
             if link.case_id in numbers:
-                holders.setdefault(stage, []).append(link.case_id)
+                holders.setdefault(stage, ([], []))[not link.failed].append(link.case_id)
+    if not is_told:
+        return None
+    needed, cases_of = lost.total(), by_case(run.cases)
     # What is not located has no place on the way, so it leaves the path before its first stage.
     names = [
         *(["unknown"] if lost["unknown"] else []),
@@ -94,7 +96,7 @@ def read_need_path(run: Run) -> NeedPath | None:
     stages, left = list[PathStage](), needed
     for name in names:
         left -= lost[name]
-        cases = holders.get(name, [])
+        cases = list(chain(*holders.get(name, ())))
         stages.append(
             PathStage(
                 name,
@@ -103,7 +105,7 @@ def read_need_path(run: Run) -> NeedPath | None:
                 left,
                 _label(name, lost[name], left, before=stages[-1].lost if stages else 0),
                 tuple(
-                    (case_fragment(numbers[i]), shorten(questions[i], _QUESTION_LENGTH))
+                    (case_fragment(numbers[i]), shorten(cases_of[i].question, _QUESTION_LENGTH))
                     for i in cases[:_MAX_CASES]
                 ),
                 len(cases),
@@ -163,7 +165,7 @@ class NeedExample:
 
 def find_example(run: Run, blamed: Collection[str]) -> NeedExample | None:
     """Return a fact that the owner with most failures lost, with the shortest texts; None without."""
-    blamed_cases = {link.case_id for link in run.links if link.failed and link.owner in blamed}
+    blamed_cases = {link.case_id for link in run.outcomes if link.failed and link.owner in blamed}
     links, traces = by_case(run.links), by_case(run.traces)
     faithfulness = by_case(run.verdicts_of("faithfulness"))
     example: tuple[int, int, str, str, tuple[ExampleStop, ...]] | None = None

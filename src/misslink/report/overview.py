@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from misslink.document_model import NOT_COMPUTED
@@ -94,8 +94,11 @@ class GroupTable:
 def read_usage(run: Run) -> UsageView | None:
     """Read the usage of a run; None if nothing is known of it."""
     judge = tuple(_judge_rows(run))
-    latencies = {t.case_id: t.latency_s for t in run.traces if t.latency_s is not None}
-    tokens = [trace.usage for trace in run.traces if trace.usage is not None]
+    latencies, tokens = dict[str, float](), list[Usage]()
+    for trace in run.traces:
+        if trace.latency_s is not None:
+            latencies[trace.case_id] = trace.latency_s
+        tokens += [trace.usage] if trace.usage else []
     if not (judge or latencies or tokens):
         return None
     app = (*_latency_rows(list(latencies.values())), *_token_rows(tokens, "answers"))
@@ -406,15 +409,15 @@ def group_tables(run: Run) -> tuple[GroupTable, ...]:
     tables = []
     for dimension, groups in summary_of(run).slices.items():
         names = tuple(dict.fromkeys(name for group in groups.values() for name in group.metrics))
-        rows = []
+        rows, fragment_of = [], _group_fragments(run.cases, dimension)
         for name, group in groups.items():
             measured = [one.value for one in group.metrics.values() if one.value is not None]
             mean = sum(measured) / len(measured) if measured else 2.0  # nothing measured comes last
             metrics = tuple(
                 format_estimate(metric, group.metrics.get(metric, NOT_COMPUTED)) for metric in names
             )
-            small, fragment = group.n < _SMALL_GROUP, _group_fragment(run.cases, dimension, name)
-            row = GroupRow(name, group.n, small, metrics, fragment)
+            small = group.n < _SMALL_GROUP
+            row = GroupRow(name, group.n, small, metrics, fragment_of(name))
             rows.append(((small, mean, name), row))
         if rows:
             rows.sort(key=lambda row: row[0])
@@ -433,10 +436,10 @@ def _corrected_share(
     return None if whole is None or whole.name in shown else whole
 
 
-def _group_fragment(cases: Sequence[Case], dimension: str, name: str) -> str:
-    """The cases of a group; a tag may have the name of a field that no case has."""
+def _group_fragments(cases: Sequence[Case], dimension: str) -> Callable[[str], str]:
+    """The cases of a group by its name; a tag may have the name of a field that no case has."""
     is_tag = any(dimension in case.tags for case in cases)
     unused = dimension in _GROUP_FIELDS and all(getattr(case, dimension) is None for case in cases)
     if dimension in _GROUP_FIELDS and not (is_tag and unused):
-        return view_fragment(**{dimension: name})
-    return view_fragment(tag=f"{dimension}:{name}")
+        return lambda name: view_fragment(**{dimension: name})
+    return lambda name: view_fragment(tag=f"{dimension}:{name}")

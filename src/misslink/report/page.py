@@ -183,7 +183,7 @@ class ReportPage:
     missing_labels = _section(diagnosis.read_missing_labels)
     curves = _section(lambda run: charts.draw_cutoff_curves(run, cutoff_of(run)))
     map = _section(charts.draw_scatter)
-    flow = _section(lambda run: charts.draw_sankey(run.links))
+    flow = _section(lambda run: charts.draw_sankey(run.outcomes))
     trusts = _section(judge_trust.read_judge_trust)
     selftest = _section(read_selftest)
     audits = _section(judge_trust.read_audit)

@@ -11,6 +11,7 @@ from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import FirstStep, calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
 from misslink.linking.findings import leading_owners, weak_modes
+from misslink.parts import case_ids, select_items
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize
 from misslink.render.headline import Findings
 from misslink.render.miss_sentences import miss_type_advice
@@ -91,8 +92,8 @@ def read_first_screen(run: Run, findings: Findings) -> FirstScreen:
 
 def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
     """The failures by owner, then what is no failure."""
-    known = {case.id for case in run.cases}
-    links = [link for link in run.links if link.case_id in known and link.failure]
+    known = set(case_ids(run.cases))
+    links = [link for link in run.outcomes if link.case_id in known and link.failure]
     owners = Counter(link.owner for link in links if link.failed or link.owner == "judge")
     for owner in OWNERS:
         if owners[owner]:
@@ -107,7 +108,7 @@ def _owner_groups(run: Run) -> Iterator[OwnerGroup]:
 
 def _retrieval_groups(run: Run) -> Iterator[OwnerGroup]:
     """Without a judge: how many of their relevant passages the questions got."""
-    counts = Counter[str](link.retrieval for link in run.links)
+    counts = Counter[str](link.retrieval for link in run.outcomes)
     for outcome, level in EXPOSURE_BY_LABELS.items():
         if counts[outcome]:
             label = f"with {level} of their relevant passages"
@@ -160,7 +161,7 @@ def mode_advice(run: Run, mode: str) -> str:
     if mode == "distracted" and any(link.missed for link in run.links):
         return "Ask for quotes, try a stronger model; rerank, drop near-duplicates."
     action = FAILURE_MODES[mode].action
-    failed = [link for link in run.links if link.failure == mode]
+    failed = select_items(run.links, {x.case_id for x in run.outcomes if x.failure == mode})
     if 2 * sum(loss_code(link) == "stale_passage" for link in failed) > len(failed):
         return "Index the changed documents again: the index holds an older text."
     if mode == "retrieval_miss":
@@ -176,10 +177,10 @@ def failure_mode_rows(run: Run) -> tuple[FailureRow, ...]:
     from misslink.stats import proportion  # may import scipy
 
     counts = Counter(
-        _NO_CAUSE if link.unexplained else link.failure for link in run.links if link.failure
+        _NO_CAUSE if link.unexplained else link.failure for link in run.outcomes if link.failure
     )
     inferred = Counter[str | None](
-        link.failure for link in run.links if link.basis == "inferred" and not link.unexplained
+        link.failure for link in run.outcomes if link.basis == "inferred" and not link.unexplained
     )
     modes = {**FAILURE_MODES, _NO_CAUSE: _FAILED_INCONCLUSIVE}
     return tuple(
@@ -290,9 +291,9 @@ def no_steps_reason(run: Run) -> str:
     """Return why there is nothing to do, for a run without `next_steps`."""
     if not run.cases:
         return "Nothing can be advised: this run has no cases."
-    if all(link.failure is None for link in run.links):
+    if all(link.failure is None for link in run.outcomes):
         return "Nothing can be advised about answers: no judge was used."
-    if all(link.failed is None for link in run.links):
+    if all(link.failed is None for link in run.outcomes):
         return "Nothing can be advised: all cases are inconclusive."
     return f"Nothing: none of {pluralize(len(run.cases), 'case')} failed."
 
@@ -330,11 +331,11 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
     """Owner, weight and advice by failure mode; that of a miss only where no miss type says more."""
     numbers, weak, confirmed = number_cases(run.cases), weak_modes(run), confirmed_owners(run)
     ids_of: dict[str, set[str]] = {}
-    explained = False
-    for link in run.links:
+    for link in run.outcomes:
         if link.failure is not None:
             ids_of.setdefault(link.failure, set()).add(link.case_id)
-            explained |= link.failure in FAILURES and any(miss.kind for miss in link.missed)
+    failures = set[str]().union(*(ids for name, ids in ids_of.items() if name in FAILURES))
+    explained = any(miss.kind for link in select_items(run.links, failures) for miss in link.missed)
     missing = {row.case_id for row in summary_of(run).diagnosis.missing_labels.holes}
     for name, mode in FAILURE_MODES.items():
         ids = ids_of.get(name, set())
@@ -360,12 +361,12 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
 def _corpus_steps(run: Run) -> Iterator[NextStep]:
     """The corpus, where no label and no search says what was missed."""
     numbers = number_cases(run.cases)
+    unlabelled = {link.case_id for link in run.outcomes if link.retrieval == "unlabelled"}
     cases = tuple(
         sorted(
             numbers[link.case_id]
-            for link in run.links
-            if link.retrieval == "unlabelled"
-            and (link.unexplained or (link.failure == "retrieval_miss" and not link.missed))
+            for link in select_items(run.links, unlabelled)
+            if (link.unexplained or (link.failure == "retrieval_miss" and not link.missed))
         )
     )
     if cases and not summary_of(run).diagnosis.corpus:

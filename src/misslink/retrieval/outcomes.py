@@ -8,7 +8,7 @@ from typing import Literal
 
 from misslink.render.reasons import describe_reason
 from misslink.retrieval import matching
-from misslink.types import Case, Link, Passage, Reason, RetrievalMiss, Trace
+from misslink.types import Case, Outcome, Passage, Reason, RetrievalMiss, Trace
 
 Exposure = Literal["none", "some", "all"]  # of what a case needs, in the prompt
 _WHOLE_SHARE = 0.8  # of a passage's text in the prompt: with less it counts as cut
@@ -43,7 +43,7 @@ class RetrievalOutcome:
 
 
 def case_exposures(
-    links: Iterable[Link], by: str | None = None
+    links: Iterable[Outcome], by: str | None = None
 ) -> tuple[Literal["labels", "sufficiency"] | None, dict[str, Exposure]]:
     """Return what decides how much of its needs each case had in the prompt, and how much it was.
 
