@@ -19,6 +19,9 @@ DOCS = ROOT / "docs"
 # Pages of the repository that the site shows too, with their folders.
 OUTSIDE = ("benchmarks/**/*.md", "examples/*/README.md", "CONTRIBUTING.md")
 CLI = "reference/cli.md"
+# The files of an example that its page on the site shows, with their languages.
+CODE = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".yml": "yaml"}
+MAX_SHOWN_LINES = 130
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 BLANK_FENCE = re.compile(r"^( *)```output$", re.MULTILINE)
@@ -55,11 +58,28 @@ def on_config(config: Any) -> Any:
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages."""
-    pages = {site: path.read_text(encoding="utf-8") for site, path in outside_pages().items()}
+    pages = {
+        site: path.read_text(encoding="utf-8") + example_files(path)
+        for site, path in outside_pages().items()
+    }
     pages |= generated_pages()
     for site, text in pages.items():
         files.append(File.generated(config, site, content=text))
     return files
+
+
+def example_files(page: Path) -> str:
+    """The short files beside the page of an example: the site shows no repository."""
+    if not page.is_relative_to(ROOT / "examples"):
+        return ""
+    parts = []
+    for path in sorted(page.parent.iterdir()):
+        if (language := CODE.get(path.suffix)) is None:
+            continue
+        text = path.read_text(encoding="utf-8").strip()
+        if 1 < len(text.splitlines()) <= MAX_SHOWN_LINES:
+            parts.append(f"\n## {path.name}\n\n```{language}\n{text}\n```\n")
+    return "".join(parts)
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

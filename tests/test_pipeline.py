@@ -232,6 +232,7 @@ def test_ids_that_match_nothing_and_an_app_that_fails_are_said_aloud(caplog):
     run = misslink.evaluate(app, gold, judge="none")
     assert [warning["code"] for warning in run.summary["warnings"]] == [
         "app_failed",
+        "cutoff_too_large",
         "ids_unmatched",
     ]
     assert "the app failed on 1 of 2 questions; the first time ValueError: no b" in caplog.text
@@ -524,6 +525,18 @@ def test_k_is_by_default_what_most_prompts_hold(prompted, k):
     run = misslink.evaluate(traces=traces, goldset=gold, judge="none", cache=None)
     assert run.summary["k"] == run.manifest["k"] == k
     assert f"recall@{k}" in run.summary["retrieval"]
+
+
+@pytest.mark.parametrize(("given", "warned"), [({}, True), ({"k": 1}, False), ({"k": 5}, False)])
+def test_a_default_k_beyond_what_the_app_retrieves_is_warned_of(given, warned):
+    passage = {"id": "p", "text": "So."}
+    app = lambda _: {"answer": "So.", "retrieved": [passage]}  # noqa: E731
+    run = misslink.evaluate(
+        app, [{"id": "a", "question": "Why?", "relevant": ["p"]}], cache=None, **given
+    )
+    warnings = {warning["code"]: warning["message"] for warning in run.summary["warnings"]}
+    assert ("cutoff_too_large" in warnings) == warned
+    assert "give --k 1" in warnings.get("cutoff_too_large", "give --k 1")
 
 
 def test_an_app_is_evaluated_on_a_gold_set_in_a_data_frame():

@@ -44,3 +44,17 @@ def test_a_reader_sees_every_step_that_is_run_and_the_name_of_each_file(site):
             hidden += [] if shown and named else [(page.name, step["text"][:60])]
     assert len(pages) > 60
     assert hidden == []
+
+
+def test_the_page_of_the_app_examples_has_their_code(site):
+    html = (site / "examples" / "apps" / "index.html").read_text(encoding="utf-8")
+    blocks = {visible(one).strip() for one in re.findall(r"<pre[^>]*>(.*?)</pre>", html, re.DOTALL)}
+    listed = set(
+        re.findall(r"`(\w+\.(?:py|toml))`", (ROOT / "examples/apps/README.md").read_text())
+    )
+    missing = {
+        name
+        for name in listed
+        if (ROOT / "examples" / "apps" / name).read_text(encoding="utf-8").strip() not in blocks
+    }
+    assert (len(listed) > 9, missing) == (True, set())

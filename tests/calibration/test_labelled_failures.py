@@ -26,6 +26,7 @@ PASSED = {"answer": "faithful", "correct": True, "failure": "passed"}
 UNSURE = {"answer": "unknown", "correct": True, "failure": "inconclusive"}
 INCOMPLETE = {"answer": "faithful", "correct": True, "complete": False, "failure": "incomplete"}
 OVER_REFUSED = {"answer": "declined", "failure": "over_refused"}
+SHOULD_DECLINE = {"answer": "faithful", "failure": "should_have_abstained"}
 SUSPECT = {"answer": "faithful", "correct": False, "complete": False, "failure": "gold_suspect"}
 
 
@@ -39,7 +40,7 @@ def run_of(links, *, own=True, **labels):
     verdicts = tuple(
         Verdict(case_id=case.id, metric=metric, status="scored", value=1.0, label=True, judge="j")
         for case in cases
-        for metric in ("faithfulness", "correctness", "completeness")
+        for metric in ("faithfulness", "correctness", "completeness", "abstention")
     )
     traces = tuple(Trace(case_id=case.id, answer="Yes.", retrieved=()) for case in cases)
     run = Run(manifest={}, cases=cases, traces=traces, verdicts=verdicts, links=made, summary={})
@@ -78,6 +79,11 @@ def run_of(links, *, own=True, **labels):
         (SUSPECT, {"correctness": 1.0}, False),
         (SUSPECT, {"correctness": 0.0}, True),
         (OVER_REFUSED, {"correctness": 1.0}, False),
+        (OVER_REFUSED, {"abstention": 1.0}, False),
+        (OVER_REFUSED, {"faithfulness": 1.0}, True),
+        (SHOULD_DECLINE, {"faithfulness": 1.0}, True),
+        (SHOULD_DECLINE, {"abstention": 1.0}, False),
+        (PASSED, {"abstention": 0.0}, True),
     ],
 )
 def test_a_label_wins_on_its_case(link, labels, failed):

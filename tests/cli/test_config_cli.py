@@ -175,6 +175,21 @@ def test_init_reads_only_apps_of_the_folder(misslink):
     assert json.loads(out)["found"]["app"] == "c.py:agent"
 
 
+def test_init_finds_a_plain_function_after_apps_of_a_framework(misslink):
+    Path("own.py").write_text(
+        "def build(question, store): ...\n"  # it asks for more than a question
+        "def chain(): ...\n"
+        "async def app(question, k=1): ...\n",
+        encoding="utf-8",
+    )
+    _, out, _ = misslink("init", "--json")
+    assert json.loads(out)["found"]["app"] == "own.py:app"
+    Path("web.py").write_text("import langgraph\nretriever = 1\n", encoding="utf-8")
+    _, out, _ = misslink("init", "--overwrite", "--json")
+    assert json.loads(out)["found"]["app"] == "web.py:retriever"
+    assert json.loads(out)["others"]["app"] == ["own.py:app"]
+
+
 def test_init_names_the_candidates_it_did_not_take(misslink):
     Path("web.py").write_text("import langgraph\ngraph: object = 1\nretriever = 2\n", "utf-8")
     Path("sub").mkdir()

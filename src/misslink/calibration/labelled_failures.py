@@ -20,13 +20,19 @@ from misslink.stats.prevalence import prediction_powered
 from misslink.types import Estimate, Link, Reason, Run
 
 _TIED = 0.5  # the mean label of annotators of whom as many say good as bad
-# By metric whose label decides, whether the judge's verdict behind a link is bad, and good.
-_JUDGED_BAD: dict[str, Callable[[Link], bool]] = {
-    "faithfulness": lambda link: link.answer == "unfaithful",
-    "correctness": lambda link: link.correct is False or link.answer == "declined",
+# What a judge may hold against an answer, with the metrics of which a good label clears it.
+_FAULTS: tuple[tuple[frozenset[str], Callable[[Link], bool]], ...] = (
+    (frozenset({"faithfulness"}), lambda link: link.answer == "unfaithful"),
+    (frozenset({"correctness"}), lambda link: link.correct is False),
+    (frozenset({"correctness", "abstention"}), lambda link: link.answer == "declined"),
+    (frozenset({"abstention"}), lambda link: link.failure == "should_have_abstained"),
     # Where the reference itself is in doubt, what an answer leaves out of it is no fault.
-    "completeness": lambda link: link.complete is False and link.failure != "gold_suspect",
-}
+    (
+        frozenset({"completeness"}),
+        lambda link: link.complete is False and link.failure != "gold_suspect",
+    ),
+)
+_METRICS = frozenset[str]().union(*(metrics for metrics, _ in _FAULTS))
 _JUDGED_GOOD: dict[str, Callable[[Link], bool]] = {
     "faithfulness": lambda link: link.answer == "faithful",
     "correctness": lambda link: link.correct is True,
@@ -36,8 +42,8 @@ _JUDGED_GOOD: dict[str, Callable[[Link], bool]] = {
 def find_labelled_failures(run: Run) -> dict[str, bool]:
     """Return whether each labelled case failed: by its labels, and by the judge where they are silent.
 
-    Labels of this run's own answers count, of faithfulness, correctness and completeness; ties
-    decide nothing.
+    Labels of this run's own answers count, of the metrics that decide whether an answer failed;
+    ties decide nothing.
     """
     labels = _read_labels(run)
     found = {
@@ -53,10 +59,12 @@ def count_judged_too(run: Run) -> int:
     labels = _read_labels(run)
     silent = (
         all(labels[link.case_id].values())
-        and any(
-            metric not in labels[link.case_id]
-            and (is_bad(link) or (metric in _JUDGED_GOOD and _JUDGED_GOOD[metric](link)))
-            for metric, is_bad in _JUDGED_BAD.items()
+        and (
+            _is_held_against(link, labels[link.case_id])
+            or any(
+                metric not in labels[link.case_id] and is_good(link)
+                for metric, is_good in _JUDGED_GOOD.items()
+            )
         )
         for link in select_items(_judged_links(run), labels)
     )
@@ -67,7 +75,7 @@ def _read_labels(run: Run) -> dict[str, dict[str, bool]]:
     """The labels by case and metric, as they were settled: whether the answer is good."""
     own, documents = current_calibrations(run), calibrations_of(run)
     labels: dict[str, dict[str, bool]] = {}
-    for metric in _JUDGED_BAD:
+    for metric in sorted(_METRICS):
         for case_id, share in documents[metric].labelled.items() if metric in own else ():
             if share != _TIED:
                 labels.setdefault(case_id, {})[metric] = share > _TIED
@@ -77,12 +85,16 @@ def _read_labels(run: Run) -> dict[str, dict[str, bool]]:
 def _failed(link: Link, labels: Mapping[str, bool]) -> bool | None:
     if not all(labels.values()):
         return True
-    bad = {metric for metric, is_bad in _JUDGED_BAD.items() if is_bad(link)}
     if link.failed:
-        # What else the judge holds against the answer, no label speaks of.
-        return not bad or not bad <= labels.keys()
+        faults = any(is_fault(link) for _, is_fault in _FAULTS)
+        return not faults or _is_held_against(link, labels)
     good = all(metric in labels or is_good(link) for metric, is_good in _JUDGED_GOOD.items())
     return False if link.failed is False or good else None
+
+
+def _is_held_against(link: Link, labels: Mapping[str, bool]) -> bool:
+    """Whether the judge finds a fault of which no label speaks."""
+    return any(is_fault(link) and metrics.isdisjoint(labels) for metrics, is_fault in _FAULTS)
 
 
 def apply_labels(run: Run) -> Run:
@@ -160,9 +172,7 @@ def correct_failed(run: Run, *, seed: int = 0) -> Estimate:
         return Estimate.missing(Reason(code="not_calibrated"))
     links = light_items(_judged_links(run))
     calls = {link.case_id: float(link.failed) for link in links if link.failed is not None}
-    documents = [
-        calibrations_of(run)[metric] for metric in current_calibrations(run) & {*_JUDGED_BAD}
-    ]
+    documents = [calibrations_of(run)[metric] for metric in current_calibrations(run) & _METRICS]
     weights, strata, split = dict[str, float](), dict[str, str](), dict[str, float]()
     for document in documents:
         weights |= document.label_weights

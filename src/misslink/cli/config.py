@@ -169,7 +169,7 @@ _TEMPLATE = (
 # Module-level names of apps, the most likely first.
 _APP_NAMES = (
     *("rag_chain", "chain", "agent", "graph", "app", "rag", "qa", "query_engine", "chat_engine"),
-    *("pipeline", "build_chain", "build_app", "build", "retriever"),
+    *("pipeline", "build_chain", "build_app", "build", "answer", "ask", "retriever"),
 )
 _FRAMEWORKS = ("langchain", "langgraph", "llama_index", "haystack")
 _QUESTION = {"question", "query"}
@@ -184,8 +184,8 @@ def init(
 ) -> None:
     """Write misslink.toml from what this folder holds, and a gold set template.
 
-    It looks for an app (LangChain, LlamaIndex, Haystack), and here and in the app's folder for a gold
-    set, a corpus and ship criteria. If it finds several, it takes the most likely one and lists the
+    It looks for an app (LangChain, LlamaIndex, Haystack, or a function of a question), and here and in
+    the app's folder for a gold set, a corpus and ship criteria. If it finds several, it takes the most likely one and lists the
     others. No file is imported or run.
     """
     folder = Path()
@@ -256,7 +256,7 @@ def _column_names(path: Path) -> set[str]:
 
 
 def _find_apps(folder: Path) -> list[str]:
-    """The apps of the modules that import a framework, such as 'app.py:chain', the most likely first."""
+    """The apps of the modules, such as 'app.py:chain': those of a framework first, the most likely first."""
     candidates = []
     paths = (
         path
@@ -274,27 +274,38 @@ def _find_apps(folder: Path) -> list[str]:
             if isinstance(node, ast.Import | ast.ImportFrom)
             for name in [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
         ]
-        if not any(name.startswith(_FRAMEWORKS) for name in imports):
-            continue
-        targets = [
-            target
-            for node in tree.body
-            if isinstance(node, ast.Assign | ast.AnnAssign)
-            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        functions = [
+            node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         ]
-        names = {target.id for target in targets if isinstance(target, ast.Name)}
-        names |= {
-            node.name
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            if not (node.name.startswith("build") and node.args.args)  # misslink gives it nothing
-        }
+        is_plain = not any(name.startswith(_FRAMEWORKS) for name in imports)
+        if is_plain:
+            names = {node.name for node in functions if _takes_question(node)}
+        else:
+            targets = [
+                target
+                for node in tree.body
+                if isinstance(node, ast.Assign | ast.AnnAssign)
+                for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            ]
+            names = {target.id for target in targets if isinstance(target, ast.Name)} | {
+                node.name
+                for node in functions
+                if not (node.name.startswith("build") and node.args.args)  # it is given nothing
+            }
         candidates += [
-            (rank, len(path.parts), f"{path.as_posix()}:{name}")
+            (is_plain, rank, len(path.parts), f"{path.as_posix()}:{name}")
             for rank, name in enumerate(_APP_NAMES)
             if name in names
         ]
-    return [app for _, _, app in sorted(candidates)]
+    return [app for *_, app in sorted(candidates)]
+
+
+def _takes_question(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function can be an app without a framework: it asks for a question and no more."""
+    given = [*function.args.posonlyargs, *function.args.args]
+    return (
+        bool(given) and given[0].arg in _QUESTION and len(given) == len(function.args.defaults) + 1
+    )
 
 
 def _config_text(candidates: Mapping[str, Sequence[str]]) -> str:

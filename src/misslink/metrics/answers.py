@@ -102,7 +102,7 @@ class Abstention(judged_metric.JudgedMetric):
     name = "abstention"
     reads_labels = True
     level = 3
-    label_question = ("Does the answer decline to answer?", "declines", "answers")
+    label_question = ("Was it right to answer, or to decline, as the app did?", "right", "wrong")
     padding = judged_metric.Padding("answer")
 
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:

@@ -107,6 +107,7 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     k = _context_size(config, kept)
     warnings = [
         *_capture_gaps(kept, k, is_app=watcher is not None),
+        *(() if config.k else _cutoff_too_large(kept, k)),
         *_shared_memory(gold.cases, kept),
         *warnings,
     ]
@@ -282,6 +283,13 @@ def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
     """The given k, or as many passages as the app puts in most of its prompts; 5 if none was seen."""
     sizes = Counter(len(trace.prompted) for trace in traces if trace.prompted)
     return config.k or max(sizes, key=lambda size: (sizes[size], size), default=DEFAULT_K)
+
+
+def _cutoff_too_large(traces: Iterable[Trace], k: int) -> Iterator[Reason]:
+    """That the k which nobody gave is more than the app ever retrieves, so that its name says too much."""
+    most = max((len(trace.retrieved) for trace in traces), default=0)
+    if 0 < most < k:
+        yield Reason(code="cutoff_too_large", k=k, most=most)
 
 
 def _shared_memory(cases: Sequence[Case], traces: Sequence[Trace]) -> Iterator[Reason]:

@@ -210,6 +210,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "in {n} of {cases} cases misslink did not see the prompt: the first {k} retrieved passages count "
         "as in it, also those that the app dropped; return 'prompted', the ids of those in the prompt"
     ),
+    "cutoff_too_large": lambda k, most: (
+        f"the app retrieved at most {pluralize(most, 'passage')} for a question, so recall@{k} is "
+        f"recall@{most}; give --k {most}"
+    ),
     "searches_merged": (
         "in {n} of {cases} cases the app searched several times and its prompt was not seen: the "
         "first {k} passages of all searches count as the prompt; record 'prompted', or give a larger --k"
