@@ -136,13 +136,6 @@ class PassagePool:
         place = self.position.get(passage_id)
         return 0.0 if place is None else float(self.index.scores(sorted(words))[place])
 
-    def rank(self, words: AbstractSet[str], passage_id: str, tied: float = 1.0) -> int:
-        """Its rank by BM25; passages with over `tied` of its score rank before it."""
-        scores, place = self.index.scores(sorted(words)), self.position.get(passage_id)
-        if place is None or scores[place] <= 0:
-            return len(self.passages) + 1
-        return 1 + int((scores > tied * scores[place]).sum()) - (tied < 1)
-
     def lacks_fact(self, need: str, question: str) -> bool:
         """Whether no passage that names what the question names has what a need says beyond it.
 

@@ -166,12 +166,6 @@ class NeedLocator:
                 rows.append(located(told))
         return NeedsTable(tuple(rows), stated_sufficiency(known, self.level))
 
-    def lacks_words_of(self, needs: Sequence[Need]) -> bool:
-        """Whether the matcher finds a need of the reference in no shown passage, and no judge does."""
-        return self.known.sufficient_judge == "unknown" and any(
-            need.source == "reference" and self.find_shown(need) is None for need in needs
-        )
-
     def contradicts_judge(self, needs: Sequence[Need]) -> bool:
         """Whether a judge's yes to the prompt stands alone: a need is unstated, and found or labelled only outside.
 
@@ -201,8 +195,7 @@ class NeedLocator:
         )
 
     def _locate(self, need: Need, taken: AbstractSet[str]) -> LocatedNeed:
-        rests = need.stated == "states" and self.known.answer == "faithful" and self.known.claims
-        if self.known.sufficient_judge == "yes" or rests:
+        if self.known.sufficient_judge == "yes":
             holder = self.find_shown(need)
             return self._in_prompt(need, "judge", holder.id if holder else None)
         if need.source != "reference":

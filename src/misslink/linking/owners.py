@@ -129,8 +129,7 @@ async def link_case(
     examined = failed or (known.declined_unlabelled and level == "unlabelled")
     asked = examined and any(need.source == "question" for need in needs)
     found: tuple[RetrievalMiss, ...] = ()
-    unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
-    if examined and (queries := search_queries(known, level, needs, unseen=unseen)):
+    if examined and (queries := search_queries(known, level, needs)):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
         misses = locate_losses(measured.search(queries, trace, k), trace)
@@ -207,17 +206,14 @@ def _retrieval_level(outcome: RetrievalOutcome, missed: Sequence[RetrievalMiss])
     return outcome.retrieval if len(missed) == needed else "partial"
 
 
-def search_queries(
-    known: AnswerOutcome, level: str, needs: Sequence[Need], *, unseen: bool = False
-) -> list[str]:
+def search_queries(known: AnswerOutcome, level: str, needs: Sequence[Need]) -> list[str]:
     """The queries of the search that stands for missing labels; empty where nothing is searched.
 
     The question comes first, then the needs and the bad claims. Labels name no passage there, or
-    all that they name is in the prompt and a judge finds it lacking, or it has not the words of a
-    need (`unseen`).
+    all that they name is in the prompt and a judge finds it lacking.
     """
     unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
-    lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
+    lacking = level == "hit" and known.sufficient_judge in {"partly", "no"}
     if known.has_no_answer or not (unlabelled or lacking):
         return []
     texts = [known.case.judged_question, *(need.text for need in needs if need.text)]
@@ -361,8 +357,6 @@ class OwnerRules:
             return self._explain_wrong(index, claim, need)
         if claim.support == "contradicted" and claim.evidence:
             cited = claim.evidence[0]
-            if self._follows_copy(claim, cited):
-                return _because("conflicting_sources", "copy_says_otherwise", index, cited)
             return _because("contradicts_context", "contradicted_by_prompt", index, cited)
         lost = need if need is not None else self._standing_in
         if lost is not None and lost.is_lost:
@@ -575,17 +569,6 @@ class OwnerRules:
     @property
     def _first_relevant(self) -> str | None:
         return next((p.id for p in self.known.context if p.id in self.known.relevant), None)
-
-    def _follows_copy(self, claim: Claim, cited: Evidence) -> bool:
-        """Whether a near copy of the passage that contradicts a claim, both in the prompt, states it."""
-        context = {passage.id: passage.text for passage in self.known.context}
-        told, question = context.get(cited.passage_id, ""), self.known.case.judged_question
-        return any(
-            name != cited.passage_id
-            and _is_copy(text, told, question)
-            and states_claim(text, claim.text, question)
-            for name, text in context.items()
-        )
 
     def _rests_on_copy(self, claim: Claim, need: LocatedNeed | None) -> bool:
         """Whether the claim rests on a passage that nearly repeats a relevant one, which lacks it.
