@@ -35,6 +35,7 @@ _KEPT_SCORES = 8  # queries of a case; of 10,000 passages they take 40 kB each
 _MAX_RIVALS = 5  # passages above a missed one that are reported
 # A number, a capital within a sentence, or before another one.
 NAME = re.compile(r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)|^[A-Z][\w-]*(?=\s[A-Z])")
+_KEYWORD_SEARCH = re.compile(r"bm25|tf-?idf|keyword|full_?text", re.IGNORECASE)  # as it is called
 _MAX_COMPARED = 30  # retrieved passages compared for near-duplicates
 
 
@@ -285,6 +286,7 @@ def find_missed_passages(
                 last=context[-1].id if context else None,
                 inner_rank=inner_rank(trace, id_),
                 shown=shares.get(id_),
+                by_words=any(_KEYWORD_SEARCH.search(call.retriever) for call in trace.calls),
             )
         )
     return tuple(evidence)
