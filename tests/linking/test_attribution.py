@@ -13,6 +13,7 @@ import misslink
 from misslink.judge import Reply
 from misslink.linking.miss_measurement import measure_misses
 from misslink.linking.owners import link_case
+from misslink.testing import ScriptedJudge
 from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
 from town import Hashed
 
@@ -644,3 +645,39 @@ def test_a_reference_that_says_more_than_was_answered_is_not_called_contradicted
     link = heuristic_links([case], [trace])["1"]
     assert link.needs[0].stated == "omits"
     assert [item.reason_code for item in link.evidence] == ["reference_says_other"]
+
+
+def declined(corpus, judge=None):
+    """An app that declines a question without labels, and the passages of its index."""
+    case = Case(id="1", question=QUESTION)
+    shown = Passage(id="other", text=TEXTS["other"], rank=1)
+    trace = Trace(case_id="1", retrieved=(shown,), prompted=("other",), answer="")
+    said = {"case_id": "1", "judge": "openai:m" if judge else "heuristic"}
+    verdicts = {
+        "faithfulness": Verdict(metric="faithfulness", status="skipped", reason="blank", **said)
+    }
+    if judge:
+        lacks = Verdict(metric="context_sufficiency", status="scored", value=0.0, **said)
+        verdicts["context_sufficiency"] = lacks
+    passages = [Passage(id=i, text=corpus[i], rank=1) for i in corpus]
+    measured = asyncio.run(measure_misses([case], [trace], 5, embedder=None, corpus=passages))
+    return run_link(case, trace, verdicts, 5, measured=measured, judge=judge)
+
+
+def test_an_app_fails_that_declines_what_its_index_answers():
+    link = declined(TEXTS | {"noise": "Bicycles travel free of charge."})
+    assert (link.failure, link.owner, link.basis) == ("retrieval_miss", "retriever", "inferred")
+    assert [miss.passage_id for miss in link.missed] == ["gold"]
+    link = declined({"other": TEXTS["other"], "noise": "Bicycles travel free of charge."})
+    assert link.failed is None
+
+
+def test_a_model_judge_says_whether_the_index_answers_what_was_declined():
+    ask = {"claim": 1, "relation": "would_support", "missed_passage": 1}
+    reply = {"claims": [ask | {"missed_quote": "Boats for Holm go at seven"}]}
+    corpus = {"other": TEXTS["other"], "gold": "Boats for Holm go at seven. The ferry is old."}
+    judge = ScriptedJudge(replies={"claim_needs": reply})
+    link = declined(corpus, judge)
+    assert (link.failure, link.needs[0].by) == ("retrieval_miss", "judge")
+    nothing = {"claims": [{"claim": 1, "relation": "unrelated"}]}
+    assert declined(corpus, ScriptedJudge(replies={"claim_needs": nothing})).failure == "passed"

@@ -17,7 +17,7 @@ from misslink.linking.miss_measurement import EmbeddingSimilarity, measure_misse
 from misslink.linking.miss_types import MIN_PAIRS
 from misslink.linking.missed_passages import PassagePool
 from misslink.retrieval import LabelledNeed, match_needs, match_unmet_needs, satisfies
-from misslink.types import Case, Passage, Trace
+from misslink.types import Case, Passage, RetrieverCall, Trace
 
 
 class PlantedEmbeddings(Embeddings):
@@ -400,6 +400,10 @@ def test_a_search_without_labels_fuses_words_and_meaning():
         1,
         "keyword_match",
     )
+    # Nothing is won by keyword search where the app's own is one.
+    call = RetrieverCall(query=case.question, passages=("soup",), retriever="BM25Retriever")
+    (own,) = alone.search(queries, trace.model_copy(update={"calls": (call,)}), 1)
+    assert (own.passage_id, own.miss_type) == ("ferry", None)
     fused = replace(alone, nearest={case.question: [1, 2, 0]})
     both = {miss.passage_id: miss for miss in fused.search(queries, trace, 1)}
     assert list(both) == ["ferry", "boat"]  # both searches find it, one alone

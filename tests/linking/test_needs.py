@@ -540,7 +540,7 @@ def test_needs_are_written_and_read_back(tmp_path):
 
 def test_what_the_labelled_passages_of_the_prompt_do_not_hold_is_in_the_missed_ones():
     """Words do not find the second need in the missed passage, which is in another language."""
-    german = "Fahrkarten kosten vier Euro."
+    german = "Fahrkarten kosten wenig."
     heuristic = [each.model_copy(update={"judge": "heuristic"}) for each in DECLINES]
     given = {"relevant": ["hour", "price"], "references": [f"{HOUR} {PRICE}"]}
     far = {"hour": HOUR, "price": german}

@@ -206,6 +206,11 @@ class AnswerOutcome:
         return self.unknown_reason
 
     @property
+    def declined_unlabelled(self) -> bool:
+        """Whether it declined where neither label nor reference says if there is an answer."""
+        return bool(self.declined) and self.case.expects_answer is None and not self.case.references
+
+    @property
     def reference_answers(self) -> bool:
         """Whether there is a reference that does not itself decline to answer."""
         return any(not declines(reference) for reference in self.case.references)

@@ -58,6 +58,8 @@ class MissEvidence:
         Its rank in a search inside another one, which did not return it.
     shown : float or None
         Share of its text in the prompt, where a part of it is there.
+    by_words : bool
+        Whether the app's own search is one by words.
     """
 
     missed: RetrievalMiss
@@ -75,6 +77,7 @@ class MissEvidence:
     standalone: str | None = None
     inner_rank: int | None = None
     shown: float | None = None
+    by_words: bool = False
 
     @property
     def rank(self) -> int | None:
@@ -165,9 +168,9 @@ def duplicate_crowding(evidence: MissEvidence) -> Reason | None:
 
 
 def keyword_match(evidence: MissEvidence) -> Reason | None:
-    """A search by words finds it within k, and the retriever does not."""
+    """A search by words finds it within k, and the retriever, which is none, does not."""
     rank, by_words, k = evidence.rank, evidence.number("bm25_rank"), evidence.k
-    if by_words is None or by_words > k or (rank is not None and rank <= k):
+    if evidence.by_words or by_words is None or by_words > k or (rank is not None and rank <= k):
         return None
     pool, depth = evidence.number("pool") or 0, evidence.missed.depth
     return Reason(code="keyword_match", by_words=by_words, pool=pool, k=k, rank=rank, depth=depth)

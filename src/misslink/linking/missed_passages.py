@@ -35,6 +35,7 @@ _KEPT_SCORES = 8  # queries of a case; of 10,000 passages they take 40 kB each
 _MAX_RIVALS = 5  # passages above a missed one that are reported
 # A number, a capital within a sentence, or before another one.
 NAME = re.compile(r"(?<!^)\b(?:[A-Z][\w-]*|[\w-]*\d[\w-]*)|^[A-Z][\w-]*(?=\s[A-Z])")
+_KEYWORD_SEARCH = re.compile(r"bm25|tf-?idf|keyword|full_?text", re.IGNORECASE)  # as it is called
 _MAX_COMPARED = 30  # retrieved passages compared for near-duplicates
 
 
@@ -135,13 +136,6 @@ class PassagePool:
         """How well words find a passage, as BM25 weighs them."""
         place = self.position.get(passage_id)
         return 0.0 if place is None else float(self.index.scores(sorted(words))[place])
-
-    def rank(self, words: AbstractSet[str], passage_id: str, tied: float = 1.0) -> int:
-        """Its rank by BM25; passages with over `tied` of its score rank before it."""
-        scores, place = self.index.scores(sorted(words)), self.position.get(passage_id)
-        if place is None or scores[place] <= 0:
-            return len(self.passages) + 1
-        return 1 + int((scores > tied * scores[place]).sum()) - (tied < 1)
 
     def lacks_fact(self, need: str, question: str) -> bool:
         """Whether no passage that names what the question names has what a need says beyond it.
@@ -292,6 +286,7 @@ def find_missed_passages(
                 last=context[-1].id if context else None,
                 inner_rank=inner_rank(trace, id_),
                 shown=shares.get(id_),
+                by_words=any(_KEYWORD_SEARCH.search(call.retriever) for call in trace.calls),
             )
         )
     return tuple(evidence)

@@ -16,8 +16,8 @@ from typing import Any
 
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
-from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
-from misslink.linking.missed_passages import as_need, own_values, subject_names
+from misslink.linking.miss_measurement import asked_share
+from misslink.linking.missed_passages import as_need, subject_names
 from misslink.matching import claim_spans, compare, declines
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.languages import strip_polarity
@@ -166,12 +166,6 @@ class NeedLocator:
                 rows.append(located(told))
         return NeedsTable(tuple(rows), stated_sufficiency(known, self.level))
 
-    def lacks_words_of(self, needs: Sequence[Need]) -> bool:
-        """Whether the matcher finds a need of the reference in no shown passage, and no judge does."""
-        return self.known.sufficient_judge == "unknown" and any(
-            need.source == "reference" and self.find_shown(need) is None for need in needs
-        )
-
     def contradicts_judge(self, needs: Sequence[Need]) -> bool:
         """Whether a judge's yes to the prompt stands alone: a need is unstated, and found or labelled only outside.
 
@@ -181,11 +175,7 @@ class NeedLocator:
             need.source == "reference"
             and need.stated != "states"
             and self.find_shown(need) is None
-            and any(
-                self.holds(c.text, need)
-                or (c.lost_at == "index" and not c.text and need.stated == "contradicts")
-                for c in self.candidates
-            )
+            and any(c.labelled or self.holds(c.text, need) for c in self.candidates)
             for need in needs
         )
 
@@ -205,8 +195,7 @@ class NeedLocator:
         )
 
     def _locate(self, need: Need, taken: AbstractSet[str]) -> LocatedNeed:
-        rests = need.stated == "states" and self.known.answer == "faithful" and self.known.claims
-        if self.known.sufficient_judge == "yes" or rests:
+        if self.known.sufficient_judge == "yes":
             holder = self.find_shown(need)
             return self._in_prompt(need, "judge", holder.id if holder else None)
         if need.source != "reference":
@@ -225,27 +214,23 @@ class NeedLocator:
         agreed = self.known.sufficient_judge == "no"
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
         holder = self.find_shown(need) if by_words else None
-        if holder is not None and self._is_on_subject(holder.text, need):
+        if holder is not None and self._is_on_subject(holder.text):
             return self._in_prompt(need, "matcher", holder.id)
         outside = [c for c in self.candidates if not c.labelled or self.level != "hit"]
         holding = [c for c in outside if self.holds(c.text, need)]
         absent = self._is_absent(need)
         apart = holder is None and self.level not in LABELLED and not absent
         for held in holding:
-            if held.labelled or apart or self._is_on_subject(held.text, need):
+            if held.labelled or apart or self._is_on_subject(held.text):
                 return self._lost(need, held, "matcher")
         absent = absent and self.level != "hit"
         if holder is not None and not absent:
             return self._in_prompt(need, "matcher", holder.id)
         return self._unlocated(need) if absent else self._by_label(need, taken)
 
-    def _is_on_subject(self, text: str, need: Need) -> bool:
-        """Whether a text has what the question names; others may state the same of something else.
-
-        A need that relates names by itself may be a hop away.
-        """
-        question = self.known.case.judged_question
-        names = subject_names(question) if _subject(need.text, question)[0] else frozenset()
+    def _is_on_subject(self, text: str) -> bool:
+        """Whether a text has what the question names; others may state the same of something else."""
+        names = subject_names(self.known.case.judged_question)
         return not text or names <= set(passage_stems(text))
 
     def _is_absent(self, need: Need) -> bool:
@@ -254,12 +239,9 @@ class NeedLocator:
         own = content_stems(need.text) - content_stems(question)
         for c in self.candidates:
             holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
-            if c.labelled and (holds_most or self._is_on_subject(c.text, need)):
+            if c.labelled and (holds_most or self._is_on_subject(c.text)):
                 return False
-        denied = self.denied and not self.known.by_heuristic
-        if self.lacks is None or not (denied or own_values(need.text, question)):
-            return False  # words alone prove nothing
-        return self.lacks(need.text, question)
+        return self.lacks is not None and self.lacks(need.text, question)
 
     def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows."""
@@ -294,21 +276,22 @@ class NeedLocator:
         return candidate.miss.passage_id == need.passage_id
 
     def _locate_question(self, need: Need) -> LocatedNeed:
-        """An answer to the question, by what a judge says of the claims, or the question's words."""
+        """An answer to the question, by a judge's word, or by the question's own words."""
         asked = self.asked
         if not self.denied and asked and any(asked.id == passage.id for passage in self._shown):
-            # Of a passage that was cut, words do not say on which side of the cut the answer is.
-            is_cut = asked.id in self.known.trace.shown
-            return self._unlocated(need) if is_cut else self._in_prompt(need, "matcher", asked.id)
+            # Of a passage that was cut, words do not say on which side of the cut the answer is; nor
+            # that one with a part of them has it, where nothing that was answered is in the prompt.
+            used = any(claim.support == "supported" for claim in self.known.claims)
+            if asked.id in self.known.trace.shown or not (
+                used or asked_share(need.text, asked.text) == 1
+            ):
+                return self._unlocated(need)
+            return self._in_prompt(need, "matcher", asked.id)
         for candidate in self.candidates:
-            relations = (
-                relation
-                for (_, text), relation in self.said.items()
-                if text == candidate.text and relation.relation != "unrelated"
-            )
-            if any(relations) and asked_share(need.text, candidate.text) >= ASKED_SHARE:
+            word = self.said.get((need.text, candidate.text))
+            if word is not None and word.relation == "would_support":
                 return self._lost(need, candidate, "judge")
-            if asked is not None and candidate.miss.passage_id == asked.id:
+            if word is None and asked is not None and candidate.miss.passage_id == asked.id:
                 return self._lost(need, candidate, "matcher")
         return self._unlocated(need)
 
@@ -356,21 +339,21 @@ class NeedLocator:
             return self.asked
         if need.source == "label":
             return next((each for each in self._shown if each.id == need.passage_id), None)
-        ordered = sorted(self._shown, key=lambda one: not self._is_on_subject(one.text, need))
+        ordered = sorted(self._shown, key=lambda one: not self._is_on_subject(one.text))
         for passage in ordered:
             if self.holds(passage.text, need):
                 return passage
-        shared, _, own, _ = _subject(need.text, self.known.case.judged_question)
+        *_, own, alone = _subject(need.text, self.known.case.judged_question)
         parts = list[Passage]()
         found: set[str] = set()
-        for passage in ordered if shared else ():
+        for passage in () if alone else ordered:
             if more := own.intersection(passage_stems(passage.text)) - found:
                 parts.append(passage)
                 found |= more
         if len(parts) < _SEVERAL or len(found) < _MIN_JOINED * len(own):
             return None
         joined = " ".join(part.text for part in parts)
-        return parts[0] if self._is_on_subject(joined, need) and self.holds(joined, need) else None
+        return parts[0] if self._is_on_subject(joined) and self.holds(joined, need) else None
 
     def holds(self, text: str, need: Need) -> bool:
         """Whether a passage alone holds a need, by its words."""
@@ -402,9 +385,9 @@ def drop_repeats(
     )
 
 
-# Of the words that a claim has beyond its question: in the passage that states it, and in several
-# together, each with some that the others lack.
-_MIN_OWN, _MIN_JOINED, _SEVERAL = 0.5, 0.75, 2
+# Of the words that a claim has beyond its question: in several passages together, each with some
+# that the others lack.
+_MIN_JOINED, _SEVERAL = 0.75, 2
 _NUMBER = re.compile(r"\d+")
 _NUMBERED_NAME = re.compile(r"([^\W\d_]+)[ -]?(\d+|\b[A-Z])\b")
 
@@ -447,26 +430,29 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
 def _may_state(passage: str, claim: str, question: str) -> bool:
     """Whether a passage has the words to state a claim; else it is not read.
 
-    Half of those that claim and question share, or of the question's where they share none, each name
-    among these, and half of what the claim says beyond the question. A claim that relates names by
-    itself, such as a second hop, needs each of its own instead. Passages on like subjects differ
+    Each name that claim and question share, and half of what the claim says beyond the question. A
+    claim that shares nothing with the question ("At seven.") needs half of that, too; one that relates
+    names by itself, such as a second hop, each of its own instead. Passages on like subjects differ
     in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
-    shared, names, own, told = _subject(claim, question)
-    held = (shared | names | own).intersection(passage_stems(passage))
+    names, around, own, alone = _subject(claim, question)
+    held = (names | around | own | alone).intersection(passage_stems(passage))
     return (
-        names <= held
-        and 2 * len(shared & held) >= len(shared)
-        and len(own & held) >= _MIN_OWN * len(own)
-        and (bool(shared) or told <= held)
+        names | alone <= held
+        and 2 * len(around & held) >= len(around)
+        and 2 * len(own & held) >= len(own)
     )
 
 
 @lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
-    """The words that a claim shares with its question, the names among them, its own, and names in these."""
+    """The names that a claim shares with its question, the words of one of which it has none, its own.
+
+    Last the names of a claim that relates them by itself.
+    """
     asked, said = content_stems(question), content_stems(claim)
     names = {name for name in subject_names(claim) - asked if not name[0].isdigit()}
-    own = said - asked
-    shared = asked & said or (frozenset() if len(names) > 1 and own > names else asked)
-    return shared, subject_names(question) & said, own, frozenset(names)
+    own, nothing = said - asked, frozenset[str]()
+    alone = asked.isdisjoint(said) and len(names) > 1 and own > names
+    around = nothing if alone or asked & said else asked
+    return subject_names(question) & said, around, own, frozenset(names) if alone else nothing

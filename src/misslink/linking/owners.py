@@ -125,23 +125,25 @@ async def link_case(
     missed = drop_repeats(losses, known.context, case.judged_question)
     level = _retrieval_level(outcome, missed)
     failed = known.failed(stated_sufficiency(known, level))
-    asked = failed and any(need.source == "question" for need in needs)
+    # What the index answers outside of the prompt, the app should not have declined.
+    examined = failed or (known.declined_unlabelled and level == "unlabelled")
+    asked = examined and any(need.source == "question" for need in needs)
     found: tuple[RetrievalMiss, ...] = ()
-    unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
-    if failed and (queries := search_queries(known, level, needs, unseen=unseen)):
+    if examined and (queries := search_queries(known, level, needs)):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
         misses = locate_losses(measured.search(queries, trace, k), trace)
         found = drop_repeats(misses, known.context, case.judged_question)
     search = SearchTrail(case, trace, measured, k)
-    candidates = search.candidates(missed, found) if failed or missed else ()
+    candidates = search.candidates(missed, found) if examined or missed else ()
     bad = known.bad_claims if failed else ()
     told = known
-    if failed and NeedLocator(known, level, candidates).contradicts_judge(needs):
+    asks = judge is not None and failed
+    if asks and NeedLocator(known, level, candidates).contradicts_judge(needs):
         told = replace(known, sufficient_judge="unknown")
     said: PairRelations = {}
-    if judge is not None and failed and _decides(told, level, candidates):
-        texts = [need.text for need in needs if need.source == "reference"]
+    if judge is not None and examined and _decides(told, level, candidates):
+        texts = [need.text for need in needs if need.source != "label"]
         texts += [claim.text for _, claim in bad]
         shown = tuple(passage.text for passage in known.context if passage.text.strip())
         outside = tuple(candidate.text for candidate in candidates if candidate.text)
@@ -158,14 +160,18 @@ async def link_case(
         lacks=measured.lacks_fact,
         unsearched=search.is_absent,
     )
-    table = locator.table(needs) if failed else locator.passed_table(needs)
+    table = locator.table(needs) if examined else locator.passed_table(needs)
+    located = any(row.candidate for row in table.lost)
+    if not failed and not located:
+        table = locator.passed_table(needs)
     if known.states_reference and not table.lost:
         known = replace(known, answer="unknown")
+    failed = known.failed(table.sufficient) or (examined and located)
     holding = {row.need.passage_id for row in table.lost}
     compared = [c.miss for c in candidates if c.labelled or c.miss.passage_id in holding]
     ties = link_claims(bad, compared, said)
     related = {tie.index: tie for tie in ties if tie.relation != "unrelated"}
-    link = OwnerRules(known, level, table, locator, related, search).link()
+    link = OwnerRules(known, level, table, locator, related, search, failed=failed).link()
     named = {item.passage_id for item in link.evidence} | holding
     is_inferred = level not in LABELLED or any(
         row.candidate and not row.candidate.labelled for row in table.rows
@@ -174,8 +180,7 @@ async def link_case(
         losses = tuple(c.miss for c in candidates if c.miss.passage_id in named)
     by_reference = level == "unlabelled" and told.sufficient_judge == "unknown"
     inferred = is_inferred and (link.failure in MISS_MODES or by_reference)
-    abstained = link.failure == "should_have_abstained" and not known.has_no_answer
-    basis = "inferred" if abstained or (inferred and link.failure in FAILURES) else "observed"
+    basis = "inferred" if inferred and link.failure in FAILURES else "observed"
     searches = list_searches(trace, outcome)
     update = {"missed": losses, "claims": ties, "searches": searches, "basis": basis}
     return link.model_copy(update=update)
@@ -201,17 +206,14 @@ def _retrieval_level(outcome: RetrievalOutcome, missed: Sequence[RetrievalMiss])
     return outcome.retrieval if len(missed) == needed else "partial"
 
 
-def search_queries(
-    known: AnswerOutcome, level: str, needs: Sequence[Need], *, unseen: bool = False
-) -> list[str]:
+def search_queries(known: AnswerOutcome, level: str, needs: Sequence[Need]) -> list[str]:
     """The queries of the search that stands for missing labels; empty where nothing is searched.
 
     The question comes first, then the needs and the bad claims. Labels name no passage there, or
-    all that they name is in the prompt and a judge finds it lacking, or it has not the words of a
-    need (`unseen`).
+    all that they name is in the prompt and a judge finds it lacking.
     """
     unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
-    lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
+    lacking = level == "hit" and known.sufficient_judge in {"partly", "no"}
     if known.has_no_answer or not (unlabelled or lacking):
         return []
     texts = [known.case.judged_question, *(need.text for need in needs if need.text)]
@@ -241,6 +243,7 @@ class OwnerRules:
     ties : mapping of int to ClaimLink
         Index of a bad claim to the missed passage that says most about it, where any does.
     search : SearchTrail
+    failed : bool
     """
 
     known: AnswerOutcome
@@ -249,13 +252,14 @@ class OwnerRules:
     locator: NeedLocator
     ties: Mapping[int, ClaimLink]
     search: SearchTrail
+    failed: bool
 
     def link(self) -> Link:
         """The link of the case, without its missed passages."""
         known, sufficient = self.known, self.table.sufficient
         if not known.judged:
             return self._link(None, "no judge evaluated the answer")
-        if not known.failed(sufficient):
+        if not self.failed:
             if unknown := known.undecided(sufficient):
                 return self._link("inconclusive", unknown)
             if (noted := self._note()) is not None:
@@ -353,8 +357,6 @@ class OwnerRules:
             return self._explain_wrong(index, claim, need)
         if claim.support == "contradicted" and claim.evidence:
             cited = claim.evidence[0]
-            if self._follows_copy(claim, cited):
-                return _because("conflicting_sources", "copy_says_otherwise", index, cited)
             return _because("contradicts_context", "contradicted_by_prompt", index, cited)
         lost = need if need is not None else self._standing_in
         if lost is not None and lost.is_lost:
@@ -559,8 +561,6 @@ class OwnerRules:
         if self.known.trace.unmeasured:  # nobody saw what was retrieved
             return _because("inconclusive", "unknown_sufficiency", index)
         if self.locator.lacks and self.known.context:
-            if need.source == "question" and self.known.sufficient_judge == "no":
-                return _because("should_have_abstained", "answered", index)
             return _because("inconclusive", "reference_not_found", index)
         by_words = need.source == "reference"
         code = "reference_not_in_prompt" if by_words else "context_insufficient"
@@ -569,17 +569,6 @@ class OwnerRules:
     @property
     def _first_relevant(self) -> str | None:
         return next((p.id for p in self.known.context if p.id in self.known.relevant), None)
-
-    def _follows_copy(self, claim: Claim, cited: Evidence) -> bool:
-        """Whether a near copy of the passage that contradicts a claim, both in the prompt, states it."""
-        context = {passage.id: passage.text for passage in self.known.context}
-        told, question = context.get(cited.passage_id, ""), self.known.case.judged_question
-        return any(
-            name != cited.passage_id
-            and _is_copy(text, told, question)
-            and states_claim(text, claim.text, question)
-            for name, text in context.items()
-        )
 
     def _rests_on_copy(self, claim: Claim, need: LocatedNeed | None) -> bool:
         """Whether the claim rests on a passage that nearly repeats a relevant one, which lacks it.

@@ -97,12 +97,9 @@ class SearchTrail:
         said = (turn.content for turn in case.history if turn.role == "user")
         asked = {*stems(" ".join((case.question, case.standalone_question or "", *said)))}
         kept = set(stems(" ".join(queries)))
-        lost, k = asked - kept, len(self.trace.context(self.k)) or self.k
-        weight = pool.weight(lost, passage_id)
-        mostly = weight > pool.weight(kept, passage_id)
-        ranked = pool.rank(asked, passage_id) <= k < pool.rank(kept, passage_id, 0.83)
+        mostly = pool.weight(asked - kept, passage_id) > pool.weight(kept, passage_id)
         swapped = self._asks_for_another(held, asked, kept)
-        if not (mostly or (weight and ranked) or swapped or self._leaves_out(held, kept)):
+        if not (mostly or swapped or self._leaves_out(held, kept)):
             return None
         if turn := self.measured.prompted_before.get(case.id, {}).get(passage_id):
             return {"query": queries[-1], "reason_code": "prompted_before", "turn": turn}

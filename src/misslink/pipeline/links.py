@@ -212,7 +212,7 @@ async def link_cases(
         if outcome.retrieval == "unlabelled":
             given = case, traces[case.id], verdicts_of(case), context.k, judged.calibration
             known = AnswerOutcome.from_verdicts(*given, outcome)
-            if known.failed(known.sufficient_judge):
+            if known.failed(known.sufficient_judge) or known.declined_unlabelled:
                 needs = list_needs(known, outcome)
                 queries |= dict.fromkeys(search_queries(known, outcome.retrieval, needs))
     searchable = await corpus.prepare_search(measured, list(queries))
