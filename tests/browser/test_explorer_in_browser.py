@@ -818,3 +818,12 @@ def test_without_labels_there_is_no_choice_of_what_people_said(browser, tmp_path
     assert page.locator("#by-metric").is_visible()
     assert not page.locator("#by-people").is_visible()
     page.close()
+
+
+def test_an_open_case_at_320_px_keeps_its_stage_names_apart_and_its_columns_spaced(at):
+    page = at("case=1", viewport={"width": 320, "height": 640})
+    widest = "stops => Math.max(...stops.map((stop) => stop.scrollWidth - stop.clientWidth))"
+    assert page.locator(".needs .stops li").evaluate_all(widest) <= 1
+    columns = page.locator(".columns > div")
+    above, below = (columns.nth(place).bounding_box() for place in (0, 1))
+    assert below["y"] - above["y"] - above["height"] >= 16

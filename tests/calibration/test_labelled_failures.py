@@ -109,8 +109,10 @@ def test_a_false_alarm_is_the_judges_by_a_label_or_by_a_second_judge():
 
 
 def test_an_answer_called_good_against_a_suspected_reference_passed():
-    link = apply_labels(run_of([SUSPECT], correctness={0: 1.0})).links[0]
+    needs = {"needs": ({"text": "a", "source": "reference", "lost_at": "data"},)}
+    link = apply_labels(run_of([SUSPECT | needs], correctness={0: 1.0})).links[0]
     assert (link.failure, link.owner, link.notes) == ("passed", "none", ("gold_suspect",))
+    assert link.needs[0].lost_at is None  # no view counts a fact of it as lost
 
 
 def test_labels_are_applied_once_and_can_be_taken_off():

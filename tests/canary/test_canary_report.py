@@ -95,6 +95,7 @@ def test_a_reading_that_is_better_than_usual_is_not_marked_as_bad(tmp_path):
 def test_a_question_of_an_open_alarm_is_listed_once(page):
     assert page["degraded"] == []
     assert page["listed_above"] == 7
+    assert "7 are listed under the open alarms." in " ".join(render_trend_page(page).split())
     assert render_trend_page(page).count('<th scope="row" dir="auto">c3</th>') == 1
 
 

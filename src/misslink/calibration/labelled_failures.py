@@ -39,6 +39,10 @@ _JUDGED_GOOD: dict[str, Callable[[Link], bool]] = {
 }
 
 
+# Losses that a good answer disproves; one before the prompt stands, whatever the app knew.
+_LOST_LATE = frozenset({"answer", "data"})
+
+
 def find_labelled_failures(run: Run) -> dict[str, bool]:
     """Return whether each labelled case failed: by its labels, and by the judge where they are silent.
 
@@ -143,6 +147,10 @@ def _as_good(link: Link, code: str) -> Link:
         "unexplained": False,
         "also": (),
         "notes": ("gold_suspect",) if in_doubt else (),
+        "needs": tuple(
+            need.model_copy(update={"lost_at": None}) if need.lost_at in _LOST_LATE else need
+            for need in link.needs
+        ),
         "reason": reason,
         "reasons": {},
     }

@@ -107,7 +107,7 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
     k = _context_size(config, kept)
     warnings = [
         *_capture_gaps(kept, k, is_app=watcher is not None),
-        *(() if config.k else _cutoff_too_large(kept, k)),
+        *(() if config.k else _cutoff_too_large(gold.cases, kept, k)),
         *_shared_memory(gold.cases, kept),
         *warnings,
     ]
@@ -285,10 +285,11 @@ def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
     return config.k or max(sizes, key=lambda size: (sizes[size], size), default=DEFAULT_K)
 
 
-def _cutoff_too_large(traces: Iterable[Trace], k: int) -> Iterator[Reason]:
+def _cutoff_too_large(cases: Iterable[Case], traces: Iterable[Trace], k: int) -> Iterator[Reason]:
     """That the k which nobody gave is more than the app ever retrieves, so that its name says too much."""
     most = max((len(trace.retrieved) for trace in traces), default=0)
-    if 0 < most < k:
+    labelled = any(case.relevant or case.relevant_any or case.evidence for case in cases)
+    if labelled and 0 < most < k:
         yield Reason(code="cutoff_too_large", k=k, most=most)
 
 
