@@ -35,7 +35,7 @@ BUDGETS = {
     "judge": 1677,
     "judge/backends": 2895,
     "judge/batch": 979,
-    "judge/checks": 1181,
+    "judge/checks": 1193,
     "judge/middleware": 2029,
     "linking": 3188,
     "linking/replay": 1212,

@@ -50,7 +50,7 @@ class HttpDecisions:
         self,
         connection: ServerConnection,
         path: str,
-        body: Callable[[str, Mapping[str, Question]], dict[str, Any]],
+        body: Callable[[str, Mapping[str, Question]], Mapping[str, object]],
         read: Read,
     ) -> None:
         self._connection = connection
@@ -239,7 +239,7 @@ def open_openai_decisions(
     server = address.display_url.partition("://")[2]
     identity = {"judge": "openai-decisions", "model": model, "base_url": server}
 
-    def body(state: str, questions: Mapping[str, Question]) -> dict[str, Any]:
+    def body(state: str, questions: Mapping[str, Question]) -> dict[str, object]:
         asked = [_openai_question(question) for question in questions.values()]
         return {"model": model, "input": state, "questions": asked}
 
@@ -273,7 +273,7 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
     address = ServerAddress(folder, shown, key, query, "SYSTEMONE_API_KEY")
     identity = {"judge": "systemone", "model": model, "url": shown.partition("://")[2]}
 
-    def body(state: str, questions: Mapping[str, Question]) -> dict[str, Any]:
+    def body(state: str, questions: Mapping[str, Question]) -> dict[str, object]:
         asked = {name: system_one_question(question) for name, question in questions.items()}
         return {"model": model, "state": state, "questions": asked}
 
