@@ -419,7 +419,7 @@ def test_a_rate_limit_says_when_to_try_again(judge_server, kind):
 def test_the_key_of_another_provider_is_not_sent(judge_server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else-12345")
     asking(opened(judge_server), small_ask(1))
-    assert judge_server.calls[-1].key is None
+    assert judge_server.calls[-1].key == "Bearer no-key-needed"
     monkeypatch.setenv("SYSTEMONE_API_KEY", "key-of-this-server-12345")
     asking(opened(judge_server), small_ask(1))
     assert judge_server.calls[-1].key == "Bearer key-of-this-server-12345"

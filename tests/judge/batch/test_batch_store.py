@@ -44,7 +44,7 @@ def test_of_two_processes_only_the_first_submits_a_question(notes, path):
     kept.put("d", small_ask(1), Reply(None, "said"), identity="{}", judge="openai:m")
     kept.close()
     assert other.reserve("file-3", ["c", "d"]) is None  # answered, which it shows now
-    assert (other.cached_reply("d", small_ask(1)).raw, other.cached_reply("c", small_ask(1))) == (
+    assert (other.get("d", small_ask(1)).raw, other.get("c", small_ask(1))) == (
         "said",
         None,
     )
@@ -70,9 +70,9 @@ def test_what_came_home_is_forgotten_and_what_did_not_stays(notes, path):
 
 def test_what_brought_nothing_is_free_to_be_asked_again(notes):
     first = notes.reserve("file", ["a", "b", "c"])
-    notes.release(first.row, ["a"])
+    notes.remove(first.row, ["a"])
     second = notes.reserve("file", ["a"])
-    notes.release(first.row, ["a"])  # it is out elsewhere by now
+    notes.remove(first.row, ["a"])  # it is out elsewhere by now
     assert notes.row_of("a") == second.row
     notes.retain(first.row, ["c", "unknown"])
     assert (notes.row_of("b"), notes.row_of("c")) == (None, first.row)

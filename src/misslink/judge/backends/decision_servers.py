@@ -1,4 +1,4 @@
-"""Three ways to a decision model: OpenAI's client, the System One format, and LangChain."""
+"""Ways to a decision model: OpenAI's and the System One format over HTTP, and LangChain."""
 
 from __future__ import annotations
 
@@ -7,38 +7,56 @@ import inspect
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.network import check_network_settings
-from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
+from misslink.io.secrets import MIN_KEY_LENGTH, redact_keys
 from misslink.judge.backends.connection import (
+    ServerAddress,
     ServerConnection,
     classify_failure,
     public_url,
     resolve_address,
     retryable_failure,
+    split_address,
 )
 from misslink.judge.backends.decision_questions import Question
 from misslink.judge.backends.decisions import DecisionJudge, Decisions, RefusedRequestError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
-from misslink.judge.protocol import RetryableError
+from misslink.judge.config import NO_KEY_NEEDED
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
-if TYPE_CHECKING:
-    import httpx
-
-_TIMEOUT_S = 30.0  # to connect; the caller limits the wait for an answer
+Read = Callable[[Any, Mapping[str, Question]], Mapping[str, Any] | None]
 
 
-class OpenAIDecisions:
-    """``/v1/decisions`` by the official client."""
+class HttpDecisions:
+    """A server of decision models.
 
-    def __init__(self, model: str, connection: ServerConnection) -> None:
-        self._model = model
+    Parameters
+    ----------
+    connection : ServerConnection
+    path : str
+        Where its requests go, below the base URL.
+    body : callable
+        Makes a request of a state and the questions about it.
+    read : callable
+        Makes the answers by name, in the System One format, of what the server lists as answers.
+    """
+
+    def __init__(
+        self,
+        connection: ServerConnection,
+        path: str,
+        body: Callable[[str, Mapping[str, Question]], Mapping[str, object]],
+        read: Read,
+    ) -> None:
         self._connection = connection
+        self._path = path
+        self._body = body
+        self._read = read
 
     @property
     def sent(self) -> int:
@@ -50,13 +68,8 @@ class OpenAIDecisions:
         import openai
 
         connection = self._connection
-        body = [_openai_question(question) for question in questions.values()]
-        connection.sent += 1
         try:
-            # As an extra body: the client looks at every option of `questions`, half of its time.
-            answer = await connection.client().decisions.with_raw_response.create(
-                model=self._model, input=state, questions=[], extra_body={"questions": body}
-            )
+            raw = valid_text(await connection.post(self._path, self._body(state, questions)))
         except openai.APIError as error:
             connection.raise_if_pointless(error)
             complaint = connection.error_message(error)
@@ -65,17 +78,10 @@ class OpenAIDecisions:
             if "decision" in complaint.lower() and "support" in complaint.lower():
                 raise connection.unreachable(f"it takes no decisions: {complaint}") from None
             raise RefusedRequestError(complaint) from None
-        raw = valid_text(connection.text(answer))
         document = parse_json_body(raw)
         if isinstance(document, str):
             return Decisions(None, None, raw)
-        listed, answers = document.get("answers"), None
-        if isinstance(listed, list) and len(listed) == len(questions):
-            answers = {
-                name: _system_one_answer(item, question)
-                for (name, question), item in zip(questions.items(), listed, strict=True)
-            }
-        return Decisions(answers, _usage(document), raw)
+        return Decisions(self._read(document.get("answers"), questions), _usage(document), raw)
 
     async def check_reachable(self) -> None:
         """List the server's models, which costs nothing."""
@@ -102,6 +108,15 @@ def _openai_question(question: Question) -> Any:
     return {**asked, "type": question.kind, name: options}
 
 
+def _openai_answers(listed: Any, questions: Mapping[str, Question]) -> dict[str, Any] | None:
+    if not isinstance(listed, list) or len(listed) != len(questions):
+        return None
+    return {
+        name: _system_one_answer(item, question)
+        for (name, question), item in zip(questions.items(), listed, strict=True)
+    }
+
+
 def _system_one_answer(answer: Any, question: Question) -> Any:
     """An answer of OpenAI's as System One would give it: probabilities by label or level."""
     listed = answer.get("probabilities") if isinstance(answer, dict) else None
@@ -125,84 +140,6 @@ def system_one_question(question: Question) -> dict[str, Any]:
     elif question.options:
         asked["criteria"] = dict(question.options)
     return asked
-
-
-class SystemOne:
-    """A server of the System One format, by plain HTTP.
-
-    Parameters
-    ----------
-    judge : str
-    url : str
-        The whole endpoint, such as ``http://localhost:8000/v1/systemone``.
-    model : str
-    key : str
-        Empty: none is sent.
-    """
-
-    def __init__(self, judge: str, url: str, model: str, key: str) -> None:
-        self.sent = 0
-        self._judge = judge
-        self._url = url
-        self._model = model
-        self._key = key
-        self._secrets = address_secrets(url)
-        self._answered = False
-        self._opened: httpx.AsyncClient | None = None
-
-    async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
-        """Answer the questions about a state."""
-        asked = {name: system_one_question(question) for name, question in questions.items()}
-        body = {"model": self._model, "state": state, "questions": asked}
-        self.sent += 1
-        raw = await self._request("POST", body)
-        self._answered = True
-        document = parse_json_body(raw)
-        if isinstance(document, str):
-            return Decisions(None, None, raw)
-        answers = document.get("answers")
-        return Decisions(answers if isinstance(answers, dict) else None, _usage(document), raw)
-
-    async def check_reachable(self) -> None:
-        """Connect; most endpoints answer a GET with an error, and a refused key is one to report."""
-        import httpx
-
-        try:
-            await self._request("GET")
-        except (RefusedRequestError, RetryableError):
-            return
-        except JudgeUnreachableError as error:
-            cause = error.__context__
-            if not isinstance(cause, httpx.HTTPStatusError) or cause.response.status_code in (
-                401,
-                403,
-            ):
-                raise
-
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._opened is not None:
-            await self._opened.aclose()
-            self._opened = None
-
-    async def _request(self, method: str, body: Any = None) -> str:
-        import httpx
-
-        if self._opened is None:
-            headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-            timeout = httpx.Timeout(None, connect=_TIMEOUT_S)
-            self._opened = httpx.AsyncClient(headers=headers, timeout=timeout)
-        try:
-            response = await self._opened.request(method, self._url, json=body)
-            response.raise_for_status()
-        except httpx.HTTPError as error:
-            answer = getattr(error, "response", None)
-            message = answer.text if answer is not None else str(error)
-            raise _failure(self._judge, error, self._censored(message), self._answered) from None
-        return self._censored(response.text)
-
-    def _censored(self, text: str) -> str:
-        return redact_keys(redact_keys(text, [self._key], MIN_KEY_LENGTH), self._secrets)
 
 
 def _failure(judge: str, error: Exception, message: str, answered: bool) -> Exception:
@@ -290,23 +227,25 @@ def open_openai_decisions(
     Raises
     ------
     InputError
-        The model, the key or a usable address is missing, or the package openai is too old.
+        The model, the key or a usable address is missing.
     """
-    import openai
-
     model = (argument or "").strip()
     if not model:
         raise InputError(
             "the judge 'openai-decisions' needs a model: --judge openai-decisions:MODEL"
         )
-    if not hasattr(openai.AsyncOpenAI, "decisions"):
-        raise InputError("openai-decisions needs a newer client: run  pip install -U openai")
     name = f"openai-decisions:{model}"
     address = resolve_address(base_url, api_key)
     server = address.display_url.partition("://")[2]
     identity = {"judge": "openai-decisions", "model": model, "base_url": server}
+
+    def body(state: str, questions: Mapping[str, Question]) -> dict[str, object]:
+        asked = [_openai_question(question) for question in questions.values()]
+        return {"model": model, "input": state, "questions": asked}
+
+    connection = ServerConnection(name, model, address)
     return DecisionJudge(
-        name, identity, OpenAIDecisions(model, ServerConnection(name, model, address))
+        name, identity, HttpDecisions(connection, "/decisions", body, _openai_answers)
     )
 
 
@@ -328,9 +267,21 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
     shown = public_url(url, "the URL of --judge systemone:URL#MODEL")
     check_network_settings()
     name = f"systemone:{shown}#{model}"
-    key = api_key or os.environ.get("SYSTEMONE_API_KEY") or ""
+    key = api_key or os.environ.get("SYSTEMONE_API_KEY") or NO_KEY_NEEDED
+    base, query = split_address(url)
+    folder, _, path = base.rpartition("/")
+    address = ServerAddress(folder, shown, key, query, "SYSTEMONE_API_KEY")
     identity = {"judge": "systemone", "model": model, "url": shown.partition("://")[2]}
-    return DecisionJudge(name, identity, SystemOne(name, url, model, key))
+
+    def body(state: str, questions: Mapping[str, Question]) -> dict[str, object]:
+        asked = {name: system_one_question(question) for name, question in questions.items()}
+        return {"model": model, "state": state, "questions": asked}
+
+    def read(answers: Any, _: Mapping[str, Question]) -> Mapping[str, Any] | None:
+        return answers if isinstance(answers, dict) else None
+
+    connection = ServerConnection(name, model, address)
+    return DecisionJudge(name, identity, HttpDecisions(connection, f"/{path}", body, read))
 
 
 @judges.register("langchain-decisions")

@@ -104,7 +104,7 @@ class BatchJudge:
             try:
                 return await self._ask_in_batch(key, ask)
             except queue.ResubmitError:  # another process may have fetched it
-                if (cached := self._store.cached_reply(key, ask)) is not None:
+                if (cached := self._store.get(key, ask)) is not None:
                     return cached
             except RetryableError as error:
                 tries += 1
@@ -201,7 +201,7 @@ class BatchJudge:
         except RetryableError as error:
             is_lost = isinstance(error, queue.MissingAnswerError)
             if calls and calls[-1].row is not None:  # it is asked again in another batch
-                self._store.release(calls[-1].row, [key])
+                self._store.remove(calls[-1].row, [key])
             raise
         finally:
             for call in calls:

@@ -469,7 +469,7 @@ class BatchQueue:
             if call is None:
                 continue
             if not line.good:  # released before it is asked again, in another batch
-                self._store.release(row, [line.key])
+                self._store.remove(row, [line.key])
             if not call.answer.done():
                 call.answer.set_result(line)
             await asyncio.sleep(0)

@@ -17,15 +17,12 @@ if TYPE_CHECKING:
 import contextlib
 import datetime as dt
 import os
-import sqlite3
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from misslink.io.atomic import is_running
-from misslink.io.sqlite import transaction
 from misslink.judge.middleware.cache import CACHE_FORMAT, CacheStore, utc_now
-from misslink.judge.protocol import Ask, Reply
 
 # Source: OpenAI's API reference, "Create batch": 50,000 requests and 200 MB.
 MAX_QUESTIONS = 50_000
@@ -335,23 +332,16 @@ class StoredBatch:
         return is_running(self.process)
 
 
-class BatchStore:
-    """The batches of one judge in a response cache, shared with other processes.
+class BatchStore(CacheStore):
+    """A response cache with the batches of one judge, shared with other processes.
 
     `identity` is the judge's as JSON. Every method raises InputError where the file fails.
     """
 
     def __init__(self, path: Path, identity: str, judge: str) -> None:
-        self.path = path
+        super().__init__(path)
         self._identity = identity
         self._judge = judge
-        self._file = CACHE_FORMAT.open(path)
-        self._replies: CacheStore | None = None
-
-    def cached_reply(self, key: str, ask: Ask) -> Reply | None:
-        """Return the reply that another process has cached since, or None."""
-        self._replies = self._replies or CacheStore(self.path)
-        return self._replies.get(key, ask)
 
     def row_of(self, key: str) -> int | None:
         """Return the batch that contains a question, or None."""
@@ -391,7 +381,7 @@ class BatchStore:
         """Record the server's id of a batch."""
         self._select("UPDATE batches SET service_id = ? WHERE id = ?", service_id, row)
 
-    def release(self, row: int, keys: Iterable[str]) -> None:
+    def remove(self, row: int, keys: Iterable[str]) -> None:
         """Remove these questions from a batch that has no answer to them."""
         with self._transaction() as db:
             rows = ((key, row) for key in keys)
@@ -424,21 +414,6 @@ class BatchStore:
         with self._transaction() as db:
             db.execute("DELETE FROM batched WHERE key IN (SELECT key FROM replies)")
             db.execute("DELETE FROM batches WHERE id NOT IN (SELECT batch FROM batched)")
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._replies is not None:
-            self._replies.close()
-        self._file.close()
-
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with CACHE_FORMAT.errors(self.path), transaction(self._file):
-            yield self._file
-
-    def _select(self, sql: str, *values: object) -> Any:
-        with CACHE_FORMAT.errors(self.path):
-            return self._file.execute(sql, values).fetchone()
 
 
 def pending_batches(path: Path) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ import platform
 import secrets
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,11 @@ class CacheStore:
         """Whether other processes may use the file."""
         return self.path is not None
 
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with CACHE_FORMAT.errors(self.path), transaction(self._file):
+            yield self._file
+
     def _select(self, sql: str, *values: object) -> Any:
         with CACHE_FORMAT.errors(self.path):
             return self._file.execute(sql, values).fetchone()
@@ -196,8 +201,7 @@ class CacheStore:
         usage = reply.usage or Usage()
         parsed = None if reply.parsed is None else reply.parsed.model_dump_json()
         probabilities = {place: dict(labels) for place, labels in reply.probabilities.items()}
-        with CACHE_FORMAT.errors(self.path), transaction(self._file):
-            file = self._file
+        with self._transaction() as file:
             file.execute("DELETE FROM claims WHERE key = ?", (key,))
             if self.has(key):
                 return False
@@ -235,10 +239,10 @@ class CacheStore:
                 return True
         if self._is_claimed(key):
             return False
-        with CACHE_FORMAT.errors(self.path), transaction(self._file):
+        with self._transaction() as file:
             if self.has(key) or self._is_claimed(key):
                 return False
-            self._file.execute("REPLACE INTO claims VALUES (?, ?)", (key, self._claimant))
+            file.execute("REPLACE INTO claims VALUES (?, ?)", (key, self._claimant))
         return True
 
     def release(self, key: str) -> None:
@@ -248,13 +252,11 @@ class CacheStore:
     def lease(self) -> None:
         """Extend the claims of this process, and remove those of processes that are gone."""
         now = time.time()
-        with CACHE_FORMAT.errors(self.path), transaction(self._file):
-            self._file.execute("DELETE FROM claimants WHERE expires < ?", (now,))
+        with self._transaction() as file:
+            file.execute("DELETE FROM claimants WHERE expires < ?", (now,))
             values = (self._claimant, platform.node(), os.getpid(), now + _LEASE_S)
-            self._file.execute("REPLACE INTO claimants VALUES (?, ?, ?, ?)", values)
-            self._file.execute(
-                "DELETE FROM claims WHERE claimant NOT IN (SELECT id FROM claimants)"
-            )
+            file.execute("REPLACE INTO claimants VALUES (?, ?, ?, ?)", values)
+            file.execute("DELETE FROM claims WHERE claimant NOT IN (SELECT id FROM claimants)")
 
     def _is_claimed(self, key: str) -> bool:
         """Whether another process asks this question, and has not ended since."""
@@ -331,11 +333,11 @@ class CacheStore:
             (key, rules, content, _reading_checksum(key, content))
             for key, content in readings.items()
         ]
-        with CACHE_FORMAT.errors(self.path), transaction(self._file):
-            older = self._file.execute("SELECT rules FROM readings LIMIT 1").fetchone()
+        with self._transaction() as file:
+            older = file.execute("SELECT rules FROM readings LIMIT 1").fetchone()
             if older is not None and older[0] != rules:
-                self._file.execute("DELETE FROM readings")
-            self._file.executemany("REPLACE INTO readings VALUES (?, ?, ?, ?)", rows)
+                file.execute("DELETE FROM readings")
+            file.executemany("REPLACE INTO readings VALUES (?, ?, ?, ?)", rows)
 
     def close(self) -> None:
         """Give up all claims and close the file."""
