@@ -37,7 +37,7 @@ BUDGETS = {
     "judge/batch": 999,
     "judge/checks": 1196,
     "judge/middleware": 2052,
-    "linking": 3188,
+    "linking": 3167,
     "linking/replay": 1212,
     "linking/whatif": 1029,
     "live": 3087,
