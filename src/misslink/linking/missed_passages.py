@@ -151,7 +151,6 @@ class PassagePool:
         everywhere = np.ones(len(self.passages), bool)
         values, own = own_values(need, question), content_stems(need) - content_stems(question)
         named = [one for one in holding(subject_names(question)) if one.any()]
-        named = named or holding(content_stems(need) & content_stems(question))
         subject = np.logical_and.reduce([everywhere, *named])
         stated = np.logical_and.reduce([everywhere, *holding(values)])
         if not values:

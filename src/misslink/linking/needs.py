@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
 from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
-from misslink.linking.miss_measurement import asked_share
+from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
 from misslink.linking.missed_passages import as_need, subject_names
 from misslink.matching import claim_spans, compare, declines
 from misslink.retrieval import RetrievalOutcome
@@ -142,11 +141,8 @@ class NeedLocator:
 
     def table(self, needs: Sequence[Need]) -> NeedsTable:
         """Return where each need was lost, and whether the prompt sufficed."""
-        rows: list[LocatedNeed] = []
-        for need in needs:
-            taken = {row.candidate.miss.passage_id for row in rows if row.candidate}
-            rows.append(self._locate(need, taken))
-        return NeedsTable(tuple(rows), self._sufficiency(rows))
+        rows = tuple(map(self._locate, needs))
+        return NeedsTable(rows, self._sufficiency(rows))
 
     def passed_table(self, needs: Sequence[Need]) -> NeedsTable:
         """The table of a case that did not fail, by the judge's word, the answer and the labels."""
@@ -167,16 +163,20 @@ class NeedLocator:
         return NeedsTable(tuple(rows), stated_sufficiency(known, self.level))
 
     def contradicts_judge(self, needs: Sequence[Need]) -> bool:
-        """Whether a judge's yes to the prompt stands alone: a need is unstated, and found or labelled only outside.
+        """Whether a judge's yes to the prompt stands alone: no text there has a need that is unstated.
 
-        Such a yes decides nothing: need by need, the judge is asked again.
+        The app declined, or the need is found or labelled outside. Such a yes decides nothing: need by
+        need, the judge is asked again.
         """
         return self.known.sufficient_judge == "yes" and any(
-            need.source == "reference"
-            and need.stated != "states"
+            need.stated != "states"
             and self.find_shown(need) is None
-            and any(c.labelled or self.holds(c.text, need) for c in self.candidates)
+            and (
+                self.known.declined
+                or any(c.labelled or self.holds(c.text, need) for c in self.candidates)
+            )
             for need in needs
+            if need.source == "reference" or (need.source == "question" and self.known.declined)
         )
 
     @property
@@ -194,23 +194,29 @@ class NeedLocator:
             candidate.clue.get("reason_code") == "stale_passage" for candidate in self.candidates
         )
 
-    def _locate(self, need: Need, taken: AbstractSet[str]) -> LocatedNeed:
+    def _by_judge(self, need: Need) -> LocatedNeed | None:
+        """Where a model judge says that a need is; None where it names no passage."""
         if self.known.sufficient_judge == "yes":
             holder = self.find_shown(need)
             return self._in_prompt(need, "judge", holder.id if holder else None)
+        for passage in self._shown:
+            word = self.said.get((need.text, passage.text))
+            if word is not None and word.relation == "would_support" and not word.is_part:
+                return self._in_prompt(need, "judge", passage.id)
+        for each in self.candidates:
+            word = self.said.get((need.text, each.text))
+            if word is not None and word.relation == "would_support":
+                return self._lost(need, each, "judge")
+        return None
+
+    def _locate(self, need: Need) -> LocatedNeed:
+        if (judged := self._by_judge(need)) is not None:
+            return judged
         if need.source != "reference":
             locate = self._locate_label if need.source == "label" else self._locate_question
             return locate(need)
-        word = [self.said.get((need.text, passage.text)) for passage in self._shown]
-        whole = [w is not None and w.relation == "would_support" and not w.is_part for w in word]
-        if any(whole):
-            return self._in_prompt(need, "judge", self._shown[whole.index(True)].id)
-        for each in self.candidates:
-            relation = self.said.get((need.text, each.text))
-            if relation is not None and relation.relation == "would_support":
-                return self._lost(need, each, "judge")
         # Where a judge denies what a labelled passage shown whole should hold, words decide.
-        is_silent = all(each is None for each in word)
+        is_silent = all((need.text, each.text) not in self.said for each in self._shown)
         agreed = self.known.sufficient_judge == "no"
         by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
         holder = self.find_shown(need) if by_words else None
@@ -226,7 +232,7 @@ class NeedLocator:
         absent = absent and self.level != "hit"
         if holder is not None and not absent:
             return self._in_prompt(need, "matcher", holder.id)
-        return self._unlocated(need) if absent else self._by_label(need, taken)
+        return self._unlocated(need) if absent else self._by_label(need)
 
     def _is_on_subject(self, text: str) -> bool:
         """Whether a text has what the question names; others may state the same of something else."""
@@ -243,21 +249,17 @@ class NeedLocator:
                 return False
         return self.lacks is not None and self.lacks(need.text, question)
 
-    def _by_label(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed:
+    def _by_label(self, need: Need) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows."""
-        if self.level == "hit" and not self.denied and not self._stale:
+        if self.level == "hit":
             return self._in_prompt(need, "label", None)
         denied = self.level in {"miss", "partial"}
-        return (self._by_miss(need, taken) if denied else None) or self._unlocated(need)
+        return (self._by_miss(need) if denied else None) or self._unlocated(need)
 
-    def _by_miss(self, need: Need, taken: AbstractSet[str] = frozenset()) -> LocatedNeed | None:
+    def _by_miss(self, need: Need) -> LocatedNeed | None:
         """A need in the labelled passages that were missed: one that no text holds is in one without."""
         missed = [candidate for candidate in self.candidates if candidate.labelled]
-        best = max(
-            missed,
-            key=lambda c: (c.miss.passage_id not in taken, not c.text, c.miss.grade),
-            default=None,
-        )
+        best = max(missed, key=lambda c: (not c.text, c.miss.grade), default=None)
         return None if best is None else self._lost(need, best, "label")
 
     def _locate_label(self, need: Need) -> LocatedNeed:
@@ -276,7 +278,7 @@ class NeedLocator:
         return candidate.miss.passage_id == need.passage_id
 
     def _locate_question(self, need: Need) -> LocatedNeed:
-        """An answer to the question, by a judge's word, or by the question's own words."""
+        """An answer to the question, by what a judge says of the claims, or the question's words."""
         asked = self.asked
         if not self.denied and asked and any(asked.id == passage.id for passage in self._shown):
             # Of a passage that was cut, words do not say on which side of the cut the answer is; nor
@@ -288,10 +290,11 @@ class NeedLocator:
                 return self._unlocated(need)
             return self._in_prompt(need, "matcher", asked.id)
         for candidate in self.candidates:
-            word = self.said.get((need.text, candidate.text))
-            if word is not None and word.relation == "would_support":
+            told = [r.relation for (_, text), r in self.said.items() if text == candidate.text]
+            if {*told} - {"unrelated"} and asked_share(need.text, candidate.text) >= ASKED_SHARE:
                 return self._lost(need, candidate, "judge")
-            if word is None and asked is not None and candidate.miss.passage_id == asked.id:
+            unsaid = (need.text, candidate.text) not in self.said
+            if unsaid and asked is not None and candidate.miss.passage_id == asked.id:
                 return self._lost(need, candidate, "matcher")
         return self._unlocated(need)
 

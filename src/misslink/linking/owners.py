@@ -571,7 +571,7 @@ class OwnerRules:
         return next((p.id for p in self.known.context if p.id in self.known.relevant), None)
 
     def _rests_on_copy(self, claim: Claim, need: LocatedNeed | None) -> bool:
-        """Whether the claim rests on a passage that nearly repeats a relevant one, which lacks it.
+        """Whether the claim rests on a passage that nearly repeats a relevant one.
 
         Relevant is what is labelled, judged relevant or holds the need.
         """
@@ -586,13 +586,8 @@ class OwnerRules:
             for candidate in self.locator.candidates
             if candidate.labelled or candidate.miss.passage_id == holder
         ]
-        claimed = set(passage_stems(claim.text))
         return any(
             _is_copy(passage.text, text, question)
-            and (
-                claim.correct is False
-                or (claimed & {*passage_stems(passage.text)}) - {*passage_stems(text)}
-            )
             for passage in known.context
             if passage.id in rests_on
             for text in texts
