@@ -55,7 +55,7 @@ _DENIED = KeywordPattern(
     r"|\b(?:no|never|hardly|unclear|doubtful|unlikely)\b(?! (?:doubt|matter|surprise|wonder))"
     r"[^,.;]{0,40}\b(?:that|whether|dass|ob|(?:thinks|believes|says))\b(?! (?:is|are|was|were)\b)",
     keywords=(
-        "no_ nobody none not_ n't never error hardly fals untrue correct wrong mistake made_up myth a_lie"
+        "no n't never error hardly fals untrue correct wrong mistake made_up myth a_lie"
         " misconception hoax unfounded baseless fictitious far_from deny denie refute reject dispute disprove"
         " debunk dismiss discredit doubt erroneous unclear unlikely nicht niemand unwahr irrtum luge unsinn"
         " erfunden bestreitet bestritt widerlegt bezweifelt unrichtig no_means nonsense"
