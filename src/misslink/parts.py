@@ -1,7 +1,7 @@
 """The items of a run's files: the first ones are held in memory, the others read where needed.
 
 A run of a few thousand cases is held whole. Of a larger one what statistics read is held too: the
-light form of a verdict, which its model gives as ``light()``.
+light form of a verdict or a link, which its model gives as ``light()``.
 """
 
 from __future__ import annotations

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from misslink.document_model import Document, parse_document
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.parts import by_case
+from misslink.parts import by_case, items_of
 from misslink.render.format import (
     FormattedEstimate,
     format_estimate,
@@ -21,7 +22,7 @@ from misslink.render.format import (
 from misslink.report.cutoff_advice import advise_cutoff
 from misslink.report.glossary import ANSWERS, RETRIEVALS
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Estimate, Outcome, Passage, Run, Trace
+from misslink.types import Estimate, Outcome, Passage, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.retrieval import Hits
@@ -403,12 +404,12 @@ def draw_cutoff_curves(run: Run, k: int) -> tuple[CutoffCurve, ...]:
         (j, format_estimate(f"recall@{j}", recall), format_estimate(f"precision@{j}", precision))
         for j, recall, precision in zip(cutoffs, *means.values(), strict=True)
     )
-    lengths = [len(passage.text) for trace in measured for passage in trace.retrieved]
+    passages = sum(trace.width for trace in measured)
     advice = advise_cutoff(
         dict(zip(cutoffs, of_cases["recall"], strict=True)),
         {j: one.value or 0.0 for j, one in zip(cutoffs, means["precision"], strict=True)},
         k,
-        sum(lengths) / max(len(lengths), 1),
+        sum(trace.characters for trace in measured) / max(passages, 1),
     )
     facts = (depth_note, *_retrieved_note(measured, k), advice)
     curves = []
@@ -432,29 +433,46 @@ def draw_cutoff_curves(run: Run, k: int) -> tuple[CutoffCurve, ...]:
     return tuple(curves)
 
 
-def _collect_hits(run: Run) -> tuple[Hits | None, list[Trace]]:
+class _Measured(NamedTuple):
+    """What is told of a trace: how many passages it retrieved, how long, and to which depth."""
+
+    width: int
+    characters: int
+    depth: int | None
+
+
+def _collect_hits(run: Run) -> tuple[Hits | None, list[_Measured]]:
     """The hits of all measured cases that need something, at their true ranks."""
     import numpy as np
 
     from misslink.retrieval import case_needs, collect_hits, unmeasured_reason
 
     traces = by_case(run.traces)
-    cases: list[Case] = []
-    measured: list[Trace] = []
-    for case in run.cases:
+    places: list[int] = []
+    measured: list[_Measured] = []
+    for place, case in enumerate(run.cases):
         trace = traces.get(case.id)
         if trace and not unmeasured_reason(trace) and case_needs(case, trace.retrieved):
-            cases.append(case)
-            measured.append(trace)
-    if not cases:
+            places.append(place)
+            characters = sum(len(passage.text) for passage in trace.retrieved)
+            measured.append(_Measured(len(trace.retrieved), characters, trace.depth))
+    if not places:
         return None, []
-    rankings = [_full_ranking(trace) for trace in measured]
-    hits = collect_hits(cases, [[passage for passage, _ in ranking] for ranking in rankings])
+    cases = items_of(run.cases, places)
+    ranks: list[array[int]] = []
+
+    def rankings() -> Iterator[list[Passage]]:
+        for case in cases:
+            ranking = _full_ranking(traces[case.id])
+            ranks.append(array("q", [rank for _, rank in ranking]))
+            yield [passage for passage, _ in ranking]
+
+    hits = collect_hits(cases, rankings())
     # What lies between is not known by name and needed by nobody, so it takes no place here; a
     # hit's place in the short list becomes its true rank.
     of_case = hits.case[hits.row]
     true = [
-        rankings[case][place - 1][1]
+        ranks[case][place - 1]
         for case, place in zip(of_case.tolist(), hits.rank.tolist(), strict=True)
     ]
     return replace(hits, rank=np.array(true, dtype=np.int64)), measured
@@ -471,11 +489,11 @@ def _full_ranking(trace: Trace) -> list[tuple[Passage, int]]:
     return ranking + [(passage, max(passage.rank, len(ranking) + 1)) for passage in deeper]
 
 
-def _known_depth(hits: Hits, measured: Sequence[Trace], k: int) -> tuple[int, str]:
+def _known_depth(hits: Hits, measured: Sequence[_Measured], k: int) -> tuple[int, str]:
     """The depth to which the ranks of all cases are known, and a sentence that says so."""
     recalls = hits.best(hits.sums(hits.satisfied, None) / hits.needs)
     depths = [
-        trace.depth or max(len(trace.retrieved), k)
+        trace.depth or max(trace.width, k)
         for trace, share in zip(measured, recalls, strict=True)
         if share != 1  # of a complete one nothing further down matters
     ]
@@ -483,14 +501,14 @@ def _known_depth(hits: Hits, measured: Sequence[Trace], k: int) -> tuple[int, st
     if depths:
         depth = min(depths)
         return depth, f"Ranks are known to {depth:,} for all {cases} with relevant passages."
-    widest = max(len(trace.retrieved) for trace in measured)
+    widest = max(trace.width for trace in measured)
     last = int(hits.rank.max())
     return max(k, widest, last), f"All that {cases} need was found, at rank {last:,} at the latest."
 
 
-def _retrieved_note(measured: Sequence[Trace], k: int) -> tuple[str, ...]:
+def _retrieved_note(measured: Sequence[_Measured], k: int) -> tuple[str, ...]:
     """How many passages the app itself retrieves, where that is another number than k."""
-    widths = Counter(len(trace.retrieved) for trace in measured)
+    widths = Counter(trace.width for trace in measured)
     width, count = widths.most_common(1)[0]
     if width == k or not width:
         return ()
