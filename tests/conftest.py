@@ -74,6 +74,7 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_finish():
     """Thousands of items and modules stay to the end: the garbage collector need not visit them."""
     gc.freeze()
+    gc.set_threshold(700, 10, 100)  # libraries that tests import are visited seldom
     gc.enable()
 
 
