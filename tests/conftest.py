@@ -79,10 +79,13 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True, scope="session")
-def map_by_components():
-    """Whether UMAP is installed must decide no test, and each process would compile it for 12 s."""
+def no_optional_models():
+    """Whether UMAP and MiniLM are installed must decide no test, and each process would take 12 s
+    to compile the one and 4 s to load the other.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("misslink.linking.embedding_map._UMAP_MIN_POINTS", math.inf)
+        patch.setattr("misslink.goldset.generation.corpus.MINILM_PACKAGES", ("not_installed",))
         yield
 
 
