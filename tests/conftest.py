@@ -48,14 +48,15 @@ def pytest_collection_modifyitems(items):
 
 
 # Ray's tests start many processes, and beside each other take eight times as long; the examples share
-# vectors that take a minute. Pages that are run share nothing, and fill the time at the end.
+# vectors that take a minute. Pages that are run and simulated apps share nothing, and fill the time at
+# the end.
 _ONE_BY_ONE = ("tests/engines", "tests/examples")
-_APART = "tests/test_readme.py"
+_APART = ("tests/test_readme.py", "tests/linking/replay/test_replay_results.py")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With ``--dist loadfile``, keep the tests of some folders in one process, and split one file."""
+    """With ``--dist loadfile``, keep the tests of some folders in one process, and split two files."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -63,7 +64,7 @@ def pytest_xdist_make_scheduler(config, log):
     class FolderScheduling(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            if file == _APART:
+            if file in _APART:
                 return nodeid
             folder = file.rpartition("/")[0]
             return folder if folder in _ONE_BY_ONE else file
