@@ -48,14 +48,15 @@ def pytest_collection_modifyitems(items):
 
 
 # Ray's tests start many processes, and beside each other take eight times as long; the examples share
-# vectors that take a minute. Pages that are run share nothing, and fill the time at the end.
+# vectors that take a minute. Pages that are run and simulated apps share nothing, and fill the time at
+# the end.
 _ONE_BY_ONE = ("tests/engines", "tests/examples")
-_APART = "tests/test_readme.py"
+_APART = ("tests/test_readme.py", "tests/linking/replay/test_replay_results.py")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """With ``--dist loadfile``, keep the tests of some folders in one process, and split one file."""
+    """With ``--dist loadfile``, keep the tests of some folders in one process, and split two files."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -63,7 +64,7 @@ def pytest_xdist_make_scheduler(config, log):
     class FolderScheduling(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            if file == _APART:
+            if file in _APART:
                 return nodeid
             folder = file.rpartition("/")[0]
             return folder if folder in _ONE_BY_ONE else file
@@ -74,14 +75,18 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_finish():
     """Thousands of items and modules stay to the end: the garbage collector need not visit them."""
     gc.freeze()
+    gc.set_threshold(700, 10, 100)  # libraries that tests import are visited seldom
     gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
-def map_by_components():
-    """Whether UMAP is installed must decide no test, and each process would compile it for 12 s."""
+def no_optional_models():
+    """Whether UMAP and MiniLM are installed must decide no test, and each process would take 12 s
+    to compile the one and 4 s to load the other.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("misslink.linking.embedding_map._UMAP_MIN_POINTS", math.inf)
+        patch.setattr("misslink.goldset.generation.corpus.MINILM_PACKAGES", ("not_installed",))
         yield
 
 

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from code_size import PACKAGE
+from message_texts import syntax
 
 pytestmark = pytest.mark.source
 
@@ -61,7 +62,7 @@ def members(node):
 
 
 def wrong_names(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = syntax(path)
     classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
 
     def known(node):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from code_size import BUDGETS, PACKAGE, SELF_CONTAINED, SLACK, sizes
-from message_texts import text_of
+from message_texts import syntax, text_of
 from misslink.render.reasons import SENTENCES
 
 pytestmark = pytest.mark.source
@@ -23,10 +23,7 @@ LONGEST = 700  # physical lines of a file
 @cache
 def trees():
     """The syntax of each file of the package."""
-    return {
-        path.relative_to(PACKAGE): ast.parse(path.read_text(encoding="utf-8"))
-        for path in PACKAGE.rglob("*.py")
-    }
+    return {path.relative_to(PACKAGE): syntax(path) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_a_line_leads_from_each_missed_question_to_what_has_a_place():
 
 def test_places_are_the_first_two_components_as_scikit_learn_has_them():
     decomposition = pytest.importorskip("sklearn.decomposition")
-    for rows, columns in ((40, 12), (12, 40), (5, 1)):
+    for rows, columns in ((40, 12), (12, 40), (20, 2_000), (5, 1)):
         vectors = np.random.default_rng(1).normal(size=(rows, columns)).astype(np.float32)
         ours = project_pca(vectors, 0)
         parts = min(2, columns)

@@ -128,19 +128,20 @@ def test_the_interval_of_the_calibration_error_covers_the_truth(n, bend):
 
     The truth of those that hold is 0, at the end of what can be, so that the interval errs on one
     side only: 97.5%. Of 50 cases an error of 0.15 is hardly larger than what chance makes of none,
-    so that the interval reaches down to it and holds the truth in 99%. 500 draws have a standard
-    error of 0.7 to 1%; two of it are granted.
+    so that the interval reaches down to it and holds the truth in 99%. 250 draws have a standard
+    error of 1 to 1.6%; two of it are granted.
     """
     generator = np.random.default_rng([n, int(100 * bend)])
     truth = np.mean(np.minimum(np.arange(0, 1, 1e-4), bend))
     held = 0
-    for _ in range(500):
+    draws = 250
+    for _ in range(draws):
         chance = generator.random(n)
         labels = generator.random(n) < chance - bend
         found = calibration_error(labels.tolist(), chance.tolist())
         held += found.low <= truth <= found.high
-    assert held / 500 >= 0.93 - 2 * 0.011
-    assert held / 500 <= (0.97 if bend and n > 50 else 1) + 2 * 0.008
+    assert held / draws >= 0.93 - 2 * 0.016
+    assert held / draws <= (0.97 if bend and n > 50 else 1) + 2 * 0.011
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import platform
 import sys
 import sysconfig
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,8 @@ def hash_app_code(spec: str, *, before: Container[str] = ()) -> str:
     """
     target = Path(spec.rpartition(":")[0])
     own = target.resolve() if target.is_file() else None
-    homes = {Path.cwd().resolve()} | ({own.parent} if own else set())
+    here = Path.cwd()
+    homes = {here.resolve()} | ({own.parent} if own else set())
     digests = set()
     if spec.endswith(".toml"):  # describes an app behind HTTP
         digests.add(hashlib.sha256(Path(spec).read_bytes()).hexdigest())
@@ -134,12 +136,18 @@ def hash_app_code(spec: str, *, before: Container[str] = ()) -> str:
         file = getattr(module, "__file__", None)
         if not file or not file.endswith(".py") or _is_installed(file):
             continue
-        path = Path(file).resolve()
+        path = _resolved(here / file)
         if _is_installed(str(path)) or not any(path.is_relative_to(home) for home in homes):
             continue
         if (name not in before or path == own) and path.is_file():
             digests.add(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
     return hash_content(sorted(digests))
+
+
+@cache
+def _resolved(file: Path) -> Path:
+    """Without symbolic links; a module stays where it was loaded from."""
+    return file.resolve()
 
 
 def _is_installed(file: str) -> bool:

@@ -3,8 +3,10 @@
 import asyncio
 
 import numpy as np
+import pytest
 
 from misslink.embedding import Embedder
+from misslink.goldset.generation import corpus
 from misslink.goldset.generation.corpus import PassageIndex
 
 TEXTS = [
@@ -65,3 +67,11 @@ def test_a_corpus_without_a_word_has_no_neighbours():
     index = PassageIndex(["...", "?!"], None, None)
     assert index.near("Which ferry?", 3) == []
     assert index.neighbours(0, 3, [0, 1]) == []
+
+
+@pytest.mark.parametrize(("installed", "opened"), [(("numpy",), "minilm"), (("no_package",), None)])
+def test_the_default_embedding_is_minilm_where_it_is_installed(monkeypatch, installed, opened):
+    monkeypatch.setattr(corpus, "MINILM_PACKAGES", installed)
+    monkeypatch.setattr(corpus, "open_embedder", lambda spec: spec)
+    assert corpus.open_optional_embedder(None) == opened
+    assert corpus.open_optional_embedder("none") is None

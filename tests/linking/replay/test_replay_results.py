@@ -171,16 +171,16 @@ def test_a_few_simulated_replays_conclude_rightly():
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", bench.NULL, ids=lambda scenario: scenario.name)
 def test_passages_without_an_effect_are_confirmed_in_under_5_percent(scenario):
-    found = bench.conclude(scenario, 120)
+    found = bench.conclude(scenario, 60)
     assert found.confirmed < 0.05
-    assert found.net_holds_zero >= 0.90  # 0.95 less 2.5 standard errors of 120 replays
-    assert found.causal >= 0.90
+    assert found.net_holds_zero >= 0.88  # 0.95 less 2.5 standard errors of 60 replays
+    assert found.causal >= 0.88
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", bench.EFFECT, ids=lambda scenario: scenario.name)
 def test_the_interval_of_the_causal_fraction_covers_the_truth(scenario):
-    assert bench.conclude(scenario, 150).causal >= 0.91  # 0.95 less 2.2 standard errors
+    assert bench.conclude(scenario, 75).causal >= 0.89  # 0.95 less 2.2 standard errors
 
 
 def test_a_planted_cause_is_found_with_fewer_calls_than_arms():
