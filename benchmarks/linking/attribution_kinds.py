@@ -187,8 +187,8 @@ SETS = {
     "second": KindSet(SECOND, PAGE_SECOND, "_second"),
     "third": KindSet(THIRD, PAGE_THIRD, "_third"),
     "fourth": KindSet(FOURTH, PAGE_FOURTH, "_fourth"),
-    "fifth": KindSet(FIFTH, PAGE_FIFTH, "_fifth", printed=True),
-    "sixth": KindSet(SIXTH, PAGE_SIXTH, "_sixth"),
+    "fifth": KindSet(FIFTH, PAGE_FIFTH, "_fifth"),
+    "sixth": KindSet(SIXTH, PAGE_SIXTH, "_sixth", printed=True),
 }
 
 

@@ -194,6 +194,31 @@ def test_evidence_that_no_passage_has_is_not_measured():
     assert recall(evaluated(None, gold, traces=traces))["value"] == 0.0  # in that of another case
 
 
+def test_evidence_that_a_corpus_lost_is_missed_where_other_labels_are_of_the_corpus():
+    """Six texts are not in it. Alone they may be of another corpus; beside an id of it, they were lost."""
+    gold = [
+        {
+            "id": f"lost-{n}",
+            "question": f"What is thing {n}?",
+            "evidence": f"Thing {n} is blue and old.",
+        }
+        for n in range(6)
+    ]
+    traces = [
+        {"case_id": case["id"], "retrieved": [{"text": CORPUS["oak"]}], "answer": "An oak."}
+        for case in gold
+    ]
+    corpus = [{"id": name, "text": text} for name, text in CORPUS.items()]
+    alone = evaluated(None, gold, traces=traces, corpus=corpus, judge="heuristic")
+    assert codes(alone)[0] == "evidence_unmatched"
+    assert {link.retrieval for link in alone.links} == {"unknown"}
+    gold.append({**GOLD[0], "relevant": ["salmon"]})
+    traces.append({"case_id": "fish", "retrieved": [{"text": CORPUS["oak"]}], "answer": "An oak."})
+    beside = evaluated(None, gold, traces=traces, corpus=corpus, judge="heuristic")
+    assert "evidence_unmatched" not in codes(beside)
+    assert {link.missed[0].status for link in beside.links[:6]} == {"not_indexed"}
+
+
 def test_two_labels_that_look_alike_are_refused_unless_both_are_passages():
     traces = [{"case_id": "fish", "retrieved": ["salmon"]}, {"case_id": "music", "retrieved": []}]
     gold = [{**GOLD[0], "relevant": ["salmon"]}, {**GOLD[1], "relevant": ["salmon "]}]

@@ -81,6 +81,17 @@ SCENARIOS = {
         ["A ticket for the Opal costs 12 crowns. | Opal ticket 12"],
         ("lost_context", "opal", ()),
     ),
+    "a search for an imagined answer, which takes the name for a stone": (
+        {"opal": "A ticket for the Opal costs 12 crowns. | Opal ticket 12", **TICKETS},
+        {"question": "How much does a ticket for the Opal cost?", "relevant": ["opal"]},
+        {
+            "retrieved": ["fill0"],
+            "calls": [("Opal, a mineral of many colors, is mined in deserts", ["fill0"])],
+        },
+        ["The Opal costs 25 crowns. | Opal ticket 25"],
+        ["A ticket for the Opal costs 12 crowns. | Opal ticket 12"],
+        ("lost_context", "opal", ()),
+    ),
     "an agent that forgets what its first search returned": (
         {"crew": "The Opal sails with a crew of 7 in summer. | Opal crew 7"},
         {"question": "How large is the crew of the Opal?", "relevant": ["crew"]},

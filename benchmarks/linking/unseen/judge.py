@@ -154,14 +154,15 @@ class TruthJudge:
         for number, text in enumerate(texts, 1):
             facts = self._meaning(case, text)
             best = self._best(facts, passages, range(1, len(passages) + 1))
-            relation, passage, quote, extent = best
+            relation, passage, quote, _ = best
             errs = self._errs(f"{case.case_id} needs {text}", bad=relation == "unrelated")
             entry: Row = {"claim": number, "relation": relation, "passage": passage, "quote": quote}
             if "missed_passage" in fields:
                 of_shown, of_missed = (
                     self._best(facts, passages, some) for some in (shown, missed)
                 )
-                entry |= {"passage": of_shown[1], "quote": of_shown[2], "extent": extent}
+                _, at, said, extent = of_shown
+                entry |= {"passage": at, "quote": said, "extent": extent}
                 entry |= {"missed_passage": of_missed[1], "missed_quote": of_missed[2]}
             if errs:
                 entry |= self._mistaken(relation, text, passages, fields)

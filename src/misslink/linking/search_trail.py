@@ -119,14 +119,20 @@ class SearchTrail:
         )
 
     def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
-        """Whether a found passage is to the queries what the missed one is to the question.
+        """Whether the queries lack words that passage and question share, and add none of its words.
 
-        It has what that one has of the words of both; neither has words that only the other's has.
+        Most of what they say is added; or a found passage is to them what the missed one is to the
+        question: it has what that one has of the words of both, and neither has words that only the
+        other's has.
         """
-        lost, added, shared = asked - kept, kept - asked, held & asked & kept
+        lost, added, shared = asked - kept, kept - asked, asked & kept
+        if not held & lost or held & added:
+            return False
         found = (set(passage_stems(passage.text)) for passage in self.trace.retrieved)
-        matches = (shared <= each and each & added and not each & lost for each in found)
-        return bool(held & lost) and not held & added and any(matches)
+        return len(added) > 2 * len(shared) or any(
+            held & shared <= each and (each & added or not added) and not each & lost
+            for each in found
+        )
 
     def _wrong_hop(self, miss: RetrievalMiss) -> dict[str, Any] | None:
         """The later query that lacks a name of the passage from an earlier result, as all queries do.

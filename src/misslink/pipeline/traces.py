@@ -257,9 +257,12 @@ def _unmatched_evidence(
         if match_needs(needs, found):
             return None
         quotes += needs
+    indexed = {passage.id for passage in corpus}
     if (
         not quotes
-        or (corpus and len(quotes) < _FEW_QUOTES)  # they may be those that are not indexed
+        # They may be those that are not indexed: there are few, or other labels are of this corpus.
+        or (corpus and len(quotes) < _FEW_QUOTES)
+        or any(not indexed.isdisjoint(case.relevant) for case in cases if not case.evidence)
         or not any(passage.text for passage in passages)
         or any(map(partial(match_needs, passages=passages), zip(quotes[:_MOST_QUOTES])))
     ):
