@@ -94,8 +94,6 @@ class JudgeSession(JudgeLayer):
 
     Attributes
     ----------
-    name, identity
-        The judge's own.
     not_asked : int
         Questions that were not put, on purpose: the budget or the time of the run is used up.
     stopped_by : str or None
