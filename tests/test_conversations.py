@@ -30,8 +30,9 @@ from misslink.io import read_complete_run, read_goldset
 from misslink.io.trace_formats import read_recording
 from misslink.judge.backends.decision_questions import DecisionTask
 from misslink.judge.backends.heuristic import open_heuristic
+from misslink.judge.examination import examine
 from misslink.judge.judged_metric import Subject
-from misslink.judge.protocol import Reply, examine
+from misslink.judge.protocol import Reply
 from misslink.linking.whatif import SearchTools, evaluate_options
 from misslink.linking.whatif.triplets import make_triplets
 from misslink.metrics.faithfulness import Faithfulness

@@ -40,7 +40,7 @@ import loopback_judge
 from misslink.engines.ray.engine import open_ray
 from misslink.engines.ray.workers import Workers
 from misslink.judge.config import JudgeConfig
-from misslink.judge.protocol import examine
+from misslink.judge.examination import examine
 from misslink.judge.session import JudgeSession, open_judge
 from misslink.timeouts import map_concurrently
 

@@ -56,10 +56,11 @@ from misslink.errors import MisslinkError
 from misslink.judge.checks.dry_run import forecast_judging
 from misslink.judge.checks.pairwise import AnswerPair, PairOutcome, judge_pairs
 from misslink.judge.config import JudgeConfig
+from misslink.judge.examination import Examination
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
-from misslink.judge.protocol import Ask, Examination, Judge, Reply
+from misslink.judge.protocol import Ask, Judge, Reply
 from misslink.judge.session import JudgeSession, create_judge, open_judge
 from misslink.registry import judged_metrics
 from misslink.types import Estimate, Run, Support

@@ -174,7 +174,7 @@ def caught_marks(judged: Sequence[Judged]) -> tuple[int, int]:
 def overruled_evidence(rows: Sequence[Row]) -> Iterator[tuple[Row, str | None]]:
     """The supported claims of a set, and why one is overruled that quotes its evidence."""
     from misslink.judge.claims import read_claims
-    from misslink.judge.protocol import Examination
+    from misslink.judge.examination import Examination
 
     for row in rows:
         if row["label"] != "supported":

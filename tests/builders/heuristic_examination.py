@@ -3,7 +3,7 @@
 import asyncio
 
 from misslink.judge.backends.heuristic import open_heuristic
-from misslink.judge.protocol import examine
+from misslink.judge.examination import examine
 from misslink.matching import load_fit
 
 TOWER = "The Eiffel Tower is 330 metres tall. It was completed in 1889 by Gustave Eiffel's company."

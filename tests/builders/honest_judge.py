@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from fake_judge import complete, wanted_schema
-from misslink.judge.protocol import Ask, examine
+from misslink.judge.examination import examine
+from misslink.judge.protocol import Ask
 from misslink.text.normalization import content_words, fold, sentence_spans
 
 Body = dict[str, Any]

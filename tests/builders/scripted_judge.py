@@ -4,17 +4,17 @@ import asyncio
 from typing import get_args
 
 from fake_judge import FakeJudge
-from misslink.judge.judge_case import judge_case
-from misslink.judge.judged_metric import Subject
-from misslink.judge.protocol import (
+from misslink.judge.examination import (
     Examination,
     ExaminationWithReference,
     ExaminedClaim,
     ExaminedClaimWithReference,
     ExaminedPassage,
     ExaminedReferenceClaim,
-    Reply,
 )
+from misslink.judge.judge_case import judge_case
+from misslink.judge.judged_metric import Subject
+from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 
 from honest_judge import small_ask
 from misslink.judge.config import JudgeConfig
+from misslink.judge.examination import LabelAlone
 from misslink.judge.middleware.throttle import ThrottledJudge
-from misslink.judge.protocol import LabelAlone, Reply, RetryableError
+from misslink.judge.protocol import Reply, RetryableError
 from misslink.types import Usage
 from virtual_time import now
 

@@ -8,8 +8,9 @@ import pytest
 from fake_judge import FakeJudge
 from misslink.errors import InputError
 from misslink.io.label_sets import ImportedLabelSet, write_label_set
+from misslink.judge.examination import examine
 from misslink.judge.prompts import Prompts
-from misslink.judge.protocol import Reply, examine
+from misslink.judge.protocol import Reply
 from misslink.types import Case, Estimate, Passage, Trace
 
 judge_agreement = pytest.importorskip("judge_agreement")

@@ -10,7 +10,8 @@ from honest_judge import small_ask
 from misslink.engines.ray.worker import RaisedError, WorkerReply, restore_reply, serializable_ask
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.config import JudgeConfig
-from misslink.judge.protocol import Examination, Reply, RetryableError, SkippedAskError
+from misslink.judge.examination import Examination
+from misslink.judge.protocol import Reply, RetryableError, SkippedAskError
 from misslink.judge.session import create_judge
 
 

@@ -27,7 +27,7 @@ from misslink.io.storage import (
     require_local_path,
 )
 from misslink.io.trace_formats import read_recording
-from misslink.judge.middleware.cache import CACHE_FORMAT
+from misslink.judge.middleware.sqlite_store import CACHE_FORMAT
 
 fsspec = pytest.importorskip("fsspec")
 

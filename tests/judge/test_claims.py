@@ -6,8 +6,9 @@ import time
 import pytest
 
 from fake_judge import FakeJudge
+from misslink.judge.examination import Examination, ExaminationRest, examine
 from misslink.judge.middleware.repair import RepairingJudge
-from misslink.judge.protocol import Examination, ExaminationRest, Reply, examine
+from misslink.judge.protocol import Reply
 from misslink.matching.coverage import content_spans, cover_answer
 from misslink.types import Case
 from scripted_judge import plain, verdicts

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from misslink.judge.backends.response_parsing import parse_label
+from misslink.judge.examination import ExaminedPassage, LabelAlone
 from misslink.judge.judge_case import combine_samples, judge_case
 from misslink.judge.judged_metric import (
     Finding,
@@ -19,7 +20,7 @@ from misslink.judge.judged_metric import (
     failed_finding,
     skipped_finding,
 )
-from misslink.judge.protocol import ExaminedPassage, LabelAlone, Reply
+from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.types import Case, Claim, Trace, Usage, Verdict
 from scripted_judge import (

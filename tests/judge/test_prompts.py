@@ -17,6 +17,14 @@ from misslink.errors import InputError
 from misslink.goldset.generation.questions import SCHEMAS as GENERATION_SCHEMAS
 from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge.checks.pairwise import Preference
+from misslink.judge.examination import (
+    ConversationExaminationWithReference,
+    Examination,
+    ExaminationRestWithReference,
+    ExaminationWithReference,
+    LabelAlone,
+    examine,
+)
 from misslink.judge.middleware.long_context import ExaminationPart
 from misslink.judge.prompts import (
     BUILT_IN,
@@ -25,16 +33,7 @@ from misslink.judge.prompts import (
     RenderedMessages,
     prompt_languages,
 )
-from misslink.judge.protocol import (
-    ConversationExaminationWithReference,
-    Examination,
-    ExaminationRestWithReference,
-    ExaminationWithReference,
-    LabelAlone,
-    Reply,
-    examine,
-    strict_schema,
-)
+from misslink.judge.protocol import Reply, strict_schema
 from misslink.linking.claim_support import ClaimNeeds
 from misslink.matching.quotes import find_quote
 from misslink.metrics.citation_correctness import Citations

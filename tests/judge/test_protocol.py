@@ -9,9 +9,8 @@ import pytest
 
 from fake_judge import answer_to
 from honest_judge import honest, small_ask
+from misslink.judge.examination import Examination, ExaminedPassage
 from misslink.judge.protocol import (
-    Examination,
-    ExaminedPassage,
     Reply,
     schema_json,
     strict_schema,

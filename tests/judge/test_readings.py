@@ -7,8 +7,8 @@ import pytest
 from misslink import evaluate
 from misslink.errors import InputError
 from misslink.judge import readings
-from misslink.judge.middleware.cache import CacheStore
 from misslink.judge.middleware.cache_admin import CacheSelection, prune_replies
+from misslink.judge.middleware.sqlite_store import CacheStore
 from misslink.judge.protocol import Reply
 from misslink.judge.readings import Readings
 from misslink.types import Case, Passage, Trace

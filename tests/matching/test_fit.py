@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from misslink.judge.backends.heuristic import open_heuristic
-from misslink.judge.protocol import Ask, Examination
+from misslink.judge.examination import Examination
+from misslink.judge.protocol import Ask
 from misslink.matching.support import load_fit, rules_version
 from misslink.types import PromptRef
 

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.judge.claims import REFUSALS, WEAK_SHARE, read_claims
-from misslink.judge.protocol import (
+from misslink.judge.examination import (
     Examination,
     ExaminationWithReference,
     ExaminedClaim,
     ExaminedClaimWithReference,
-    Reply,
 )
+from misslink.judge.protocol import Reply
 from misslink.matching import Passages
 from misslink.matching.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
 from misslink.matching.quotes import (

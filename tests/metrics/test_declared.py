@@ -5,8 +5,8 @@ import pytest
 from misslink.annotation.tasks import case_metrics, question_for
 from misslink.judge.backends.decision_questions import DecisionTask
 from misslink.judge.checks.audit import audited_metrics
+from misslink.judge.examination import DecisionQuestion, Examination
 from misslink.judge.judged_metric import Finding, JudgedMetric, Padding, Subject
-from misslink.judge.protocol import DecisionQuestion, Examination
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from misslink.judge.protocol import LabelAlone, Reply
+from misslink.judge.examination import LabelAlone
+from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.types import Case, Trace
 from scripted_judge import SUPPORTED, TEXTS, ScriptedJudge, judged, plain, referenced, verdicts

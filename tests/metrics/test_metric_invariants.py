@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.judge.protocol import LabelAlone, Reply
+from misslink.judge.examination import LabelAlone
+from misslink.judge.protocol import Reply
 from misslink.metrics.citation_correctness import CitationReply, Citations
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace

@@ -37,7 +37,7 @@ def bare(url: str, concurrency: int) -> Judging:
     import openai
 
     from misslink.judge.backends.request_format import RequestFormat
-    from misslink.judge.protocol import examine
+    from misslink.judge.examination import examine
 
     client = openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0)
 

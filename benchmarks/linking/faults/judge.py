@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from faults.planting import Plant
-from misslink.judge.protocol import (
-    Ask,
+from misslink.judge.examination import (
     Examination,
     ExaminationWithReference,
     ExaminedClaimWithReference,
     ExaminedPassage,
     ExaminedReferenceClaim,
-    Reply,
 )
+from misslink.judge.protocol import Ask, Reply
 
 __all__ = ["ExactJudge"]
 

@@ -8,15 +8,14 @@ from typing import Any
 
 from faults.facts import World
 from faults.kinds import Staged
-from misslink.judge.protocol import (
-    Ask,
+from misslink.judge.examination import (
     Examination,
     ExaminationWithReference,
     ExaminedClaimWithReference,
     ExaminedPassage,
     ExaminedReferenceClaim,
-    Reply,
 )
+from misslink.judge.protocol import Ask, Reply
 from misslink.linking.claim_support import ClaimNeed, ClaimNeeds
 
 

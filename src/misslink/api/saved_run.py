@@ -18,8 +18,7 @@ from misslink.io.manifest import display_path, flatten_inputs
 from misslink.io.run_folder import report_file
 from misslink.io.score_tables import is_score_table, read_score_table
 from misslink.io.storage import redact_url
-from misslink.judge.backends.custom import is_custom_judge
-from misslink.judge.config import DEFAULT_CACHE, JudgeConfig
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, is_custom_judge
 from misslink.judge.prompts import Prompts
 from misslink.judge.protocol import Judge
 from misslink.judge.session import JudgeSession, open_judge, open_needed_judge

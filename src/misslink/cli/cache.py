@@ -90,7 +90,7 @@ def prune(
 ) -> None:
     """Remove the replies that meet all conditions. Later runs pay for them again."""
     from misslink.judge.middleware import cache_admin
-    from misslink.judge.middleware.cache import CACHE_FORMAT
+    from misslink.judge.middleware.sqlite_store import CACHE_FORMAT
 
     chosen = cache_admin.CacheSelection(
         unreadable=unreadable,

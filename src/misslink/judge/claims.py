@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from misslink.judge.protocol import MAX_QUOTES, Examination, ExaminedClaim, Reply
+from misslink.judge.examination import MAX_QUOTES, Examination, ExaminedClaim
+from misslink.judge.protocol import Reply
 from misslink.matching import (
     ClaimCoverage,
     Passages,

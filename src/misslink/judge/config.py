@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ DEFAULT_CACHE = Path(".misslink/cache.sqlite")
 NO_KEY_NEEDED = "no-key-needed"  # what a server of your own is sent: clients insist on a key
 _MILLION = 1_000_000
 _MOST_REPEATS = 1000  # all samples of a question are under way at once; the spread needs far fewer
+
+
+_FILE_SPEC = re.compile(r"(?P<target>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
+_MODULE_SPEC = re.compile(r"(?P<target>[^\W\d]\w*(?:\.[^\W\d]\w*)+):(?P<name>.*)", re.DOTALL)
 
 
 def option_field(default: Any, text: str, **more: Any) -> Any:
@@ -146,3 +151,17 @@ class JudgeConfig:
         if self.price_in is None or self.price_out is None:
             return None
         return Price(self.price_in, self.price_out)
+
+
+def is_custom_judge(spec: str) -> bool:
+    """Whether `spec` names a judge in a file or module, and no registered one.
+
+    A file ends with ``.py``, a module has a dot in it; no registered judge's name has either.
+    """
+    return split_spec(spec) is not None
+
+
+def split_spec(spec: str) -> tuple[str, str] | None:
+    """Return file or module, and name, of a judge of the user's own; None of a registered one."""
+    match = _FILE_SPEC.fullmatch(spec.strip()) or _MODULE_SPEC.fullmatch(spec.strip())
+    return match and (match["target"], (match["name"] or "").strip())

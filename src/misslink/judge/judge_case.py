@@ -14,6 +14,11 @@ from pydantic import TypeAdapter
 from misslink.errors import MisslinkError
 from misslink.judge import protocol
 from misslink.judge.claims import settle_response
+from misslink.judge.examination import (
+    Examination,
+    ExaminationWithReference,
+    LabelAlone,
+)
 from misslink.judge.judged_metric import (
     EMPTY_ANSWER,
     ONE_WORD,
@@ -145,7 +150,7 @@ async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply
         return protocol.Reply.nothing(trouble.problem)
     except Exception as error:  # noqa: BLE001 (it is told in the problem)
         return protocol.Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
-    if isinstance(reply.parsed, protocol.Examination) and "answer" in ask.inputs:
+    if isinstance(reply.parsed, Examination) and "answer" in ask.inputs:
         return replace(reply, parsed=settle_response(reply.parsed, ask.inputs["answer"]))
     return reply
 
@@ -227,11 +232,9 @@ def _read_empty_answer(subject: Subject, metric: JudgedMetric) -> Finding:
     """Read an empty answer as one that declines, which needs no judge to say."""
     fields: dict[str, Any] = {"claims": (), "passages": (), "response": "declines"}
     if subject.case.references and subject.expects_answer is not False:
-        parsed: protocol.Examination = protocol.ExaminationWithReference(
-            **fields, reference_claims=()
-        )
+        parsed: Examination = ExaminationWithReference(**fields, reference_claims=())
     else:
-        parsed = protocol.Examination(**fields)
+        parsed = Examination(**fields)
     finding = read_metric(metric, subject, protocol.Reply(parsed, raw=""))
     return (
         finding if finding.value is not None else skipped_finding(EMPTY_ANSWER, parts=finding.parts)
@@ -247,7 +250,7 @@ def _find(
         return skipped_finding(reply.problem or "the question was not asked")
     if parsed is None:
         return failed_finding(reply.problem or "the judge's reply cannot be read")
-    if isinstance(parsed, protocol.LabelAlone):
+    if isinstance(parsed, LabelAlone):
         if not metric.reads_one_word:
             return failed_finding(_one_word_reason(ONE_WORD, reply))
         finding = read_metric(metric, subject, reply)
@@ -258,7 +261,7 @@ def _find(
         kind = type(parsed).__name__
         return failed_finding(f"the judge gave {kind} instead of {ask.schema.__name__}")
     if (
-        isinstance(parsed, protocol.Examination)
+        isinstance(parsed, Examination)
         and parsed.response == "declines"
         and subject.coverage(reply).uncovered
     ):

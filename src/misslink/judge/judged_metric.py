@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from misslink.judge.examination import Examination, examine
 from misslink.judge.prompts import BUILT_IN, Prompts
-from misslink.judge.protocol import Ask, Examination, Reply, examine
+from misslink.judge.protocol import Ask, Reply
 from misslink.judge.readings import ALWAYS_READ, Readings
 from misslink.matching import ClaimCoverage
 from misslink.types import Case, Claim, Passage, Repeats, Status, Trace

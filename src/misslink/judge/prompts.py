@@ -325,6 +325,10 @@ class Prompt:
         ref = self.ref.model_copy(update={"sha256": digest})
         return replace(self, ref=ref, addition=addition)
 
+    def rendered(self, inputs: Mapping[str, Any]) -> RenderedMessages:
+        """Return `messages`, rendered where they are read."""
+        return RenderedMessages(self, inputs)
+
     def messages(self, texts: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
         """Return the rendered prompt as chat messages, the stable part first.
 

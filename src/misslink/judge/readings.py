@@ -6,17 +6,19 @@ import contextlib
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
 from misslink.judge.claims import examined_coverage, read_claims
-from misslink.judge.protocol import Examination, Reply
+from misslink.judge.examination import Examination
+from misslink.judge.middleware.reply_store import ReadingStore
+from misslink.judge.protocol import Reply
 from misslink.matching import ClaimCoverage, rules_version
 from misslink.types import Claim, Passage
 
@@ -39,16 +41,6 @@ def reading_rules() -> str:
             if file.is_file():
                 rules.update(file.read_bytes())
     return rules.hexdigest()[:16]
-
-
-class ReadingStore(Protocol):
-    """Where readings are stored; its methods raise InputError where that fails."""
-
-    def reading(self, key: str) -> str | None:
-        """Return a reading that is whole, or None."""
-
-    def store_readings(self, readings: Mapping[str, str], rules: str) -> None:
-        """Store readings by key in place of those of other rules."""
 
 
 class Readings:

@@ -15,13 +15,12 @@ from misslink.io.manifest import display_path
 from misslink.judge.backends.custom import (
     check_judge,
     foreign_options,
-    is_custom_judge,
     load_custom_judge,
 )
 from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
-from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, Price
+from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, Price, is_custom_judge
 from misslink.judge.middleware.budget import BudgetedJudge, Ledger
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.cascade import CascadeJudge, parse_cascade_spec, stage_band

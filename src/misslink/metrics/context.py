@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 
 from misslink.judge import judged_metric
-from misslink.judge.protocol import Examination, Reply
+from misslink.judge.examination import Examination
+from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.retrieval import LabelledNeed, case_needs, match_needs, relevant_ids, satisfies
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from misslink.judge import judged_metric
-from misslink.judge.protocol import LabelAlone, Reply
+from misslink.judge.examination import LabelAlone
+from misslink.judge.protocol import Reply
 from misslink.matching import Passages, claim_spans, declines
 from misslink.registry import judged_metrics
 from misslink.types import Claim, Evidence

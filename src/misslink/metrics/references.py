@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from misslink.judge.examination import ExaminationWithReference, ExaminedReferenceClaim
 from misslink.judge.judged_metric import (
     REFUSED,
     Finding,
@@ -13,7 +14,7 @@ from misslink.judge.judged_metric import (
     failed_finding,
     skipped_finding,
 )
-from misslink.judge.protocol import ExaminationWithReference, ExaminedReferenceClaim, Reply
+from misslink.judge.protocol import Reply
 from misslink.metrics.context import context_labels
 from misslink.registry import judged_metrics
 from misslink.types import Claim, Support

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from misslink.errors import InputError
 from misslink.io.config_files import read_config_file
+from misslink.judge.examination import JudgedCriteria
 from misslink.judge.judged_metric import (
     REFUSED,
     Finding,
@@ -18,7 +19,7 @@ from misslink.judge.judged_metric import (
     skipped_finding,
 )
 from misslink.judge.prompts import Criterion, Prompts
-from misslink.judge.protocol import JudgedCriteria, Reply
+from misslink.judge.protocol import Reply
 from misslink.metrics import SOURCE_METRICS
 from misslink.registry import judged_metrics, rank_metric_key
 

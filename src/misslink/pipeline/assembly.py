@@ -36,7 +36,7 @@ from misslink.field_markers import varying_fields
 from misslink.io import read_run
 from misslink.io.manifest import content_hashes, display_path, hash_content, package_versions
 from misslink.io.storage import as_url, redact_url
-from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge.config import is_custom_judge
 from misslink.judge.epoch import judge_epoch
 from misslink.judge.protocol import judge_info
 from misslink.linking.association import association_warnings, summarize_association

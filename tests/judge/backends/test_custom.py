@@ -4,7 +4,8 @@ import pytest
 
 from honest_judge import small_ask
 from misslink.errors import InputError
-from misslink.judge.backends.custom import is_custom_judge, load_custom_judge
+from misslink.judge.backends.custom import load_custom_judge
+from misslink.judge.config import is_custom_judge
 from misslink.judge.protocol import judge_info
 from misslink.registry import judges
 

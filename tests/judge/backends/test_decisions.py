@@ -23,7 +23,7 @@ from honest_judge import small_ask
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.goldset.generation.questions import AnswerComparison, PassageAnswers, WrittenQuestion
 from misslink.goldset.pooling.grades import PassageGradeReply
-from misslink.judge import protocol
+from misslink.judge import examination
 from misslink.judge.backends import decision_questions
 from misslink.judge.backends.decision_questions import DecisionTask
 from misslink.judge.backends.decision_servers import (
@@ -42,11 +42,17 @@ from misslink.judge.checks.pairwise import AnswerPair
 from misslink.judge.checks.ping import ping_judge
 from misslink.judge.checks.redteam import AttackSuite, load_suite, run_redteam
 from misslink.judge.config import JudgeConfig
+from misslink.judge.examination import examine
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.middleware.long_context import examine_part
 from misslink.judge.prompts import BUILT_IN
-from misslink.judge.protocol import Ask, RetryableError, SkippedAskError, examine, judge_info
+from misslink.judge.protocol import (
+    Ask,
+    RetryableError,
+    SkippedAskError,
+    judge_info,
+)
 from misslink.judge.session import create_judge, open_judge
 from misslink.linking.claim_support import ClaimNeeds
 from misslink.metrics.citation_correctness import Citations
@@ -238,7 +244,7 @@ def test_a_case_takes_under_2000_tokens():
         return " ".join(chance.choices(words, k=15)).capitalize() + "."
 
     passages = [[sentence() for _ in range(10)] for _ in range(4)]
-    ask = protocol.examine(
+    ask = examination.examine(
         f"What of {sentence()[:60]}?",
         tuple(map(" ".join, passages)),
         " ".join([*passages[0][:4], sentence()]),
@@ -734,10 +740,10 @@ def test_a_model_that_obeys_everything_flips_nothing(judge_server):
 
 
 def test_a_yes_or_no_of_the_examination_has_the_probabilities_of_true_and_false(monkeypatch):
-    class Longer(protocol.Examination):
-        specific: Annotated[bool | None, protocol.DecisionQuestion("Is the answer specific?")] = (
-            None
-        )
+    class Longer(examination.Examination):
+        specific: Annotated[
+            bool | None, examination.DecisionQuestion("Is the answer specific?")
+        ] = None
 
     monkeypatch.setattr(decision_questions, "Examination", Longer)
     asked = decision_questions._field_questions()["specific"]

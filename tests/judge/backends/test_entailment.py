@@ -10,10 +10,11 @@ from misslink.errors import InputError
 from misslink.judge import EntailmentJudge
 from misslink.judge.backends.custom import load_custom_judge
 from misslink.judge.checks.redteam import AttackSuite, load_suite, run_redteam
+from misslink.judge.examination import examine
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN
-from misslink.judge.protocol import Ask, examine
+from misslink.judge.protocol import Ask
 from misslink.linking.claim_support import ClaimNeeds, shared_stem_share
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, Trace

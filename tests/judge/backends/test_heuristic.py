@@ -13,8 +13,8 @@ import misslink
 from heuristic_examination import BREAD, CUT, PASSAGES, QUESTION, TOWER, examined, only_claim
 from misslink.errors import InputError
 from misslink.judge.backends.heuristic import open_heuristic
+from misslink.judge.examination import Examination, ExaminationWithReference, examine
 from misslink.judge.judged_metric import Subject
-from misslink.judge.protocol import Examination, ExaminationWithReference, examine
 from misslink.matching import support
 from misslink.matching.claim_matching import Passages
 from misslink.matching.marks import strip_marks
@@ -263,7 +263,7 @@ def test_a_paraphrase_with_a_number_in_another_language(claim, support):
 def test_the_reply_does_not_depend_on_the_hash_seed():
     code = (
         "import asyncio; from misslink.judge.backends.heuristic import open_heuristic;"
-        "from misslink.judge.protocol import examine;"
+        "from misslink.judge.examination import examine;"
         f"ask = examine({QUESTION!r}, {PASSAGES!r}, {TOWER + BREAD!r}, ({BREAD!r},));"
         "reply = asyncio.run(open_heuristic().ask(ask));"
         "print(reply.parsed.model_dump_json(), dict(reply.probabilities))"

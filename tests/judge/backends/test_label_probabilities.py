@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from misslink.judge.backends.label_probabilities import find_label_spans, schema_labels
 from misslink.judge.backends.response_parsing import ParsedResponse
-from misslink.judge.protocol import Examination, ExaminationWithReference, strict_schema
+from misslink.judge.examination import Examination, ExaminationWithReference
+from misslink.judge.protocol import strict_schema
 
 QUOTE = '"'
 

@@ -17,10 +17,10 @@ from misslink.judge.backends.llamacpp import (
     trained_context_length,
 )
 from misslink.judge.config import JudgeConfig
+from misslink.judge.examination import Examination, LabelAlone, examine
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
-from misslink.judge.protocol import Examination, LabelAlone, examine
 
 ASK = examine(
     "When does the ferry leave?", ("The ferry leaves at seven.",), "The ferry leaves at seven."

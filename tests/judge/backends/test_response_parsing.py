@@ -16,7 +16,7 @@ from misslink.judge.backends.response_parsing import (
     parse_completion,
     reply_from_completion,
 )
-from misslink.judge.protocol import LabelAlone
+from misslink.judge.examination import LabelAlone
 from misslink.types import Usage
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from honest_judge import small_ask
 from misslink.judge.batch.service import BatchStore, pending_batches
-from misslink.judge.middleware.cache import CacheStore
+from misslink.judge.middleware.sqlite_store import CacheStore
 from misslink.judge.protocol import Reply
 
 

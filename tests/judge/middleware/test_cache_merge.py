@@ -12,8 +12,9 @@ from kept_replies import keep, own
 from misslink.errors import InputError
 from misslink.judge.middleware import cache_admin as cache_merge
 from misslink.judge.middleware import cache_admin as records
-from misslink.judge.middleware.cache import CACHE_FORMAT, CachedJudge
+from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.cache_admin import merge_caches
+from misslink.judge.middleware.sqlite_store import CACHE_FORMAT
 from misslink.types import Usage
 
 

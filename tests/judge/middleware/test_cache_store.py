@@ -16,7 +16,8 @@ from honest_judge import small_ask
 from misslink.errors import InputError
 from misslink.io.sqlite import SqliteFormat
 from misslink.judge.middleware import cache_admin as records
-from misslink.judge.middleware.cache import CachedJudge, CacheStore
+from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.middleware.sqlite_store import CacheStore
 from misslink.judge.protocol import Reply
 from misslink.types import Usage
 
@@ -24,7 +25,7 @@ OPEN = """
 import sys
 from pathlib import Path
 from misslink.errors import InputError
-from misslink.judge.middleware.cache import CacheStore
+from misslink.judge.middleware.sqlite_store import CacheStore
 try:
     CacheStore(Path(sys.argv[1])).close()
 except InputError as refusal:

@@ -23,9 +23,10 @@ from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
 from misslink.judge.config import JudgeConfig
+from misslink.judge.examination import LabelAlone
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
-from misslink.judge.protocol import LabelAlone, Reply, SkippedAskError
+from misslink.judge.protocol import Reply, SkippedAskError
 from misslink.types import Usage
 
 

@@ -10,6 +10,7 @@ from honest_judge import honest
 from misslink.errors import InputError
 from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.backends.openai import open_openai
+from misslink.judge.examination import examine
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.cascade import (
     CascadeJudge,
@@ -17,7 +18,7 @@ from misslink.judge.middleware.cascade import (
     parse_cascade_spec,
     stage_band,
 )
-from misslink.judge.protocol import Reply, RetryableError, SkippedAskError, examine
+from misslink.judge.protocol import Reply, RetryableError, SkippedAskError
 from misslink.matching import load_fit
 
 PASSAGE = "The ferry leaves at seven. Gulls nest on the roof."

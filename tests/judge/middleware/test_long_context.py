@@ -13,6 +13,7 @@ from honest_judge import fenced, honest
 from judge_faults import error
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.claims import read_claims
+from misslink.judge.examination import Examination, LabelAlone, examine
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.long_context import (
     ContextPart,
@@ -28,14 +29,7 @@ from misslink.judge.middleware.long_context import (
 )
 from misslink.judge.middleware.repair import RepairingJudge
 from misslink.judge.prompts import BUILT_IN
-from misslink.judge.protocol import (
-    Examination,
-    JudgeInfo,
-    LabelAlone,
-    Reply,
-    SkippedAskError,
-    examine,
-)
+from misslink.judge.protocol import JudgeInfo, Reply, SkippedAskError
 from misslink.types import Passage, Usage
 
 QUESTION = "When does the night ferry to Borkum leave?"

@@ -12,12 +12,18 @@ from judge_faults import not_utf8
 from judge_server import completion, response
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig
+from misslink.judge.examination import Examination, LabelAlone
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.repair import RepairingJudge, repair_ask
 from misslink.judge.middleware.throttle import ThrottledJudge
-from misslink.judge.protocol import Ask, Examination, LabelAlone, Reply, SkippedAskError, judge_info
+from misslink.judge.protocol import (
+    Ask,
+    Reply,
+    SkippedAskError,
+    judge_info,
+)
 from misslink.judge.session import open_judge
 from misslink.registry import judged_metrics
 from misslink.types import Case, Passage, PromptRef, Trace, Usage

@@ -8,7 +8,8 @@ import pytest
 
 from fake_judge import FakeJudge, answer_to
 from honest_judge import small_ask
-from misslink.judge.middleware.cache import CachedJudge, CacheStore, open_reply_store
+from misslink.judge.middleware.cache import CachedJudge, open_reply_store
+from misslink.judge.middleware.sqlite_store import CacheStore
 from misslink.judge.protocol import Reply
 from misslink.registry import reply_stores
 

@@ -35,8 +35,8 @@ from misslink.engines.ray.workers import (
 )
 from misslink.engines.shard import RunFacts, Shard, Turns
 from misslink.errors import EngineUnreachableError, InputError
-from misslink.judge.backends.custom import is_custom_judge
 from misslink.judge.backends.heuristic import HeuristicJudge
+from misslink.judge.config import is_custom_judge
 from misslink.judge.middleware.cache import identity_json
 from misslink.judge.protocol import Judge
 from misslink.judge.session import JudgeSession, JudgeSpec, open_judge, with_limits

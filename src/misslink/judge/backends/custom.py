@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import inspect
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +15,10 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
+from misslink.judge.config import split_spec
+from misslink.judge.examination import Examination, ExaminedClaim
 from misslink.judge.protocol import (
     Ask,
-    Examination,
-    ExaminedClaim,
     Judge,
     JudgeInfo,
     JudgeLayer,
@@ -29,16 +28,6 @@ from misslink.text.normalization import sentence_spans
 from misslink.user_code import import_target, resolve_attribute, with_article
 
 _REQUIRED_MEMBERS = ("name", "identity", "ask", "close")
-_FILE_SPEC = re.compile(r"(?P<target>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
-_MODULE_SPEC = re.compile(r"(?P<target>[^\W\d]\w*(?:\.[^\W\d]\w*)+):(?P<name>.*)", re.DOTALL)
-
-
-def is_custom_judge(spec: str) -> bool:
-    """Whether `spec` names a judge in a file or module, and no registered one.
-
-    A file ends with ``.py``, a module has a dot in it; no registered judge's name has either.
-    """
-    return _split_spec(spec) is not None
 
 
 def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Judge:
@@ -64,7 +53,7 @@ def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Ju
         The file or name does not exist, cannot be imported, or is no judge; or an option is not
         accepted.
     """
-    target, name = _split_spec(spec) or ("", "")
+    target, name = split_spec(spec) or ("", "")
     if not (target and name):
         raise InputError(
             f"'{spec}' does not name a judge; write  path/to/judge.py:name  or  package.module:name"
@@ -94,11 +83,6 @@ class CustomJudge(JudgeLayer):
     async def ask(self, ask: Ask) -> Reply:
         """Answer, as the judge does."""
         return await self.judge.ask(ask)
-
-
-def _split_spec(spec: str) -> tuple[str, str] | None:
-    match = _FILE_SPEC.fullmatch(spec.strip()) or _MODULE_SPEC.fullmatch(spec.strip())
-    return match and (match["target"], (match["name"] or "").strip())
 
 
 def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, get_args
 from pydantic import ValidationError
 
 from misslink.judge.backends.response_parsing import DECLINED
+from misslink.judge.examination import DecisionQuestion, Examination
 from misslink.judge.prompts import FENCE_LABELS, Fence
-from misslink.judge.protocol import Ask, DecisionQuestion, Examination, Probabilities, Reply
+from misslink.judge.protocol import Ask, Probabilities, Reply
 from misslink.matching import claim_spans, declines
 from misslink.text.normalization import content_words, fold, sentence_spans, stems
 from misslink.types import Usage

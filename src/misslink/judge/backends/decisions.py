@@ -14,7 +14,13 @@ from misslink.judge.backends import decision_questions
 from misslink.judge.backends.decision_questions import DRAFTS, DecisionTask, Question
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
-from misslink.judge.protocol import Ask, Examination, JudgeInfo, Reply, total_usage
+from misslink.judge.examination import Examination
+from misslink.judge.protocol import (
+    Ask,
+    JudgeInfo,
+    Reply,
+    total_usage,
+)
 from misslink.matching import rules_version
 from misslink.types import Usage
 

@@ -8,6 +8,14 @@ from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.judge import protocol
+from misslink.judge.examination import (
+    Examination,
+    ExaminationWithReference,
+    ExaminedClaim,
+    ExaminedClaimWithReference,
+    ExaminedPassage,
+    ExaminedReferenceClaim,
+)
 from misslink.matching import (
     Passages,
     claim_spans,
@@ -138,7 +146,7 @@ class HeuristicJudge:
                 for match, after in zip(matches, earlier, strict=True)
             ]
         claims = [
-            protocol.ExaminedClaim(
+            ExaminedClaim(
                 span=text, support=match.support, quotes=(match.quote,) if match.quote else ()
             )
             for text, match in zip(texts, matches, strict=True)
@@ -146,12 +154,10 @@ class HeuristicJudge:
         relevance = [estimate_relevance(question, passage) for passage in passages]
         evidence = [q for claim in claims if claim.support == "supported" for q in claim.quotes]
         response, response_probability = classify_response(question, answer, evidence)
-        parsed = protocol.Examination(
+        parsed = Examination(
             claims=tuple(claims),
             passages=tuple(
-                protocol.ExaminedPassage(
-                    passage=number, relevant=probability >= RELEVANCE_THRESHOLD
-                )
+                ExaminedPassage(passage=number, relevant=probability >= RELEVANCE_THRESHOLD)
                 for number, probability in enumerate(relevance, start=1)
             ),
             response=response,
@@ -176,11 +182,11 @@ class HeuristicJudge:
 
     def _with_references(
         self,
-        examination: protocol.Examination,
+        examination: Examination,
         question: str,
         answer: str,
         references: Sequence[str],
-    ) -> protocol.ExaminationWithReference:
+    ) -> ExaminationWithReference:
         """Compare the claims with the references, and the references' claims with the answer."""
         agreement: dict[Support, Literal["agrees", "contradicts", "silent"]] = {
             "supported": "agrees",
@@ -207,15 +213,15 @@ class HeuristicJudge:
         ]
         if stated:
             agreement["contradicted"] = "silent"
-        return protocol.ExaminationWithReference(
+        return ExaminationWithReference(
             claims=tuple(
-                protocol.ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
+                ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
                 for claim, each in zip(examination.claims, by_references, strict=True)
             ),
             passages=examination.passages,
             response=examination.response,
             reference_claims=tuple(
-                protocol.ExaminedReferenceClaim(reference=number, text=text, answer=statement[each])
+                ExaminedReferenceClaim(reference=number, text=text, answer=statement[each])
                 for number, text, each in reference_claims
             ),
         )

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime as dt
 import json
+import os
 import sys
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from misslink.io.atomic import is_running
 from misslink.judge.backends.connection import RAW_RESPONSE, ServerConnection
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
+from misslink.judge.middleware.sqlite_store import CACHE_FORMAT, CacheStore, utc_now
 from misslink.text.normalization import valid_text
 
 if TYPE_CHECKING:
     import openai
-import contextlib
-import datetime as dt
-import os
-import uuid
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-
-from misslink.io.atomic import is_running
-from misslink.judge.middleware.cache import CACHE_FORMAT, CacheStore, utc_now
 
 # Source: OpenAI's API reference, "Create batch": 50,000 requests and 200 MB.
 MAX_QUESTIONS = 50_000

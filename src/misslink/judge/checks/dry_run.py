@@ -15,8 +15,14 @@ from misslink.judge.backends.decision_questions import DecisionTask
 from misslink.judge.backends.decisions import LIMITS
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.batch.judge import BatchSavings
+from misslink.judge.examination import examine
 from misslink.judge.judged_metric import JudgedMetric, Subject
-from misslink.judge.protocol import Ask, examine, judge_info, layers, unwrap_judge
+from misslink.judge.protocol import (
+    Ask,
+    judge_info,
+    layers,
+    unwrap_judge,
+)
 from misslink.judge.session import JudgeSession
 from misslink.parts import by_case
 from misslink.types import Run

@@ -10,13 +10,12 @@ from typing import Any
 from misslink.errors import InputError, MisslinkError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
 from misslink.judge.config import JudgeConfig
+from misslink.judge.examination import LabelAlone, examine
 from misslink.judge.protocol import (
     Ask,
     Judge,
-    LabelAlone,
     Reply,
     RetryableError,
-    examine,
     judge_info,
     unwrap_judge,
 )

@@ -13,10 +13,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.judge.judge_case import ask_safely, read_metric
 from misslink.judge.judged_metric import Finding, JudgedMetric, Subject
 from misslink.judge.prompts import BUILT_IN, Fence, Prompts
-from misslink.judge.protocol import Ask, Examination, ExaminationWithReference, Judge
+from misslink.judge.protocol import Ask, Judge
 from misslink.stats import proportion
 from misslink.text.normalization import fold
 from misslink.types import Case, Estimate, Passage, Trace

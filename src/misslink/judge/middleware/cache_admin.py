@@ -18,7 +18,7 @@ from typing import Any, Literal
 from misslink.errors import InputError
 from misslink.io.sqlite import transaction
 from misslink.io.storage import InputFile, list_files, redact_url
-from misslink.judge.middleware.cache import (
+from misslink.judge.middleware.sqlite_store import (
     CACHE_FORMAT,
     REPLY_COLUMN_NAMES,
     parse_messages,

@@ -13,10 +13,10 @@ from typing import Any
 
 from misslink.documents import Cascade, CascadeStage
 from misslink.errors import InputError
-from misslink.judge import protocol
-from misslink.judge.backends.custom import is_custom_judge
+from misslink.judge import examination, protocol
 from misslink.judge.backends.decisions import DecisionJudge
 from misslink.judge.claims import examined_coverage, read_claims
+from misslink.judge.config import is_custom_judge
 from misslink.registry import judges
 from misslink.stats import proportion
 from misslink.types import Passage
@@ -205,7 +205,7 @@ def least_supported(reply: protocol.Reply) -> float | None:
 
     None where the reply is no examination, has no claims, or a claim has no probability.
     """
-    if not isinstance(reply.parsed, protocol.Examination):
+    if not isinstance(reply.parsed, examination.Examination):
         return None
     chances = [
         reply.chance(f"claims.{number}.support", "supported")
@@ -222,7 +222,7 @@ def _is_faithful(ask: protocol.Ask, reply: protocol.Reply) -> bool | None:
         for number, text in enumerate(ask.inputs["passages"], start=1)
     ]
     answer, question = ask.inputs["answer"], ask.inputs["question"]
-    if not isinstance(reply.parsed, protocol.Examination):
+    if not isinstance(reply.parsed, examination.Examination):
         return None
     history = [message["content"] for message in ask.inputs.get("history", ())]
     claims = read_claims(reply, answer, passages, question, history)

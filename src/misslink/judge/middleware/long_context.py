@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from misslink.judge import protocol
+from misslink.judge import examination, protocol
 from misslink.judge.backends.response_parsing import is_length_error
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.tokens import BYTES_PER_TOKEN, MARGIN, estimate_ask_tokens, estimate_tokens
@@ -133,12 +133,12 @@ def _split_stretches(text: str, start: int, end: int, space: int) -> list[tuple[
 _LabelProbabilities = Mapping[str, float]
 
 
-class PartClaim(protocol.QuotedPart):
+class PartClaim(examination.QuotedPart):
     """What the passages of one part say of a claim (from 1)."""
 
     claim: int
     quotes: tuple[str, ...] = ()
-    support: protocol.JudgedSupport
+    support: examination.JudgedSupport
 
 
 class ExaminationPart(BaseModel):
@@ -147,7 +147,7 @@ class ExaminationPart(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     claims: tuple[PartClaim, ...]
-    passages: tuple[protocol.ExaminedPassage, ...]
+    passages: tuple[examination.ExaminedPassage, ...]
     sufficient: Literal["yes", "partly", "no"] | None = None
 
 
@@ -206,7 +206,7 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
     one JSON line per part, and its probabilities are those of the parts that decide.
     """
     first = parts[0].reply.parsed
-    if not isinstance(first, protocol.Examination):
+    if not isinstance(first, examination.Examination):
         raise TypeError(f"expected an Examination, got {type(first).__name__}")
     chances: dict[str, _LabelProbabilities] = {
         place: chance
@@ -280,8 +280,8 @@ def _claim_votes(
     votes = []
     for part in parts:
         answer, chances = part.reply.parsed, part.reply.probabilities
-        statements: list[tuple[int, protocol.ExaminedClaim | PartClaim]] = []
-        if isinstance(answer, protocol.Examination):
+        statements: list[tuple[int, examination.ExaminedClaim | PartClaim]] = []
+        if isinstance(answer, examination.Examination):
             statements = [(number, answer.claims[number])]
         elif isinstance(answer, ExaminationPart):
             statements = [
@@ -305,7 +305,7 @@ def _claim_votes(
 
 def _merge_relevance(
     parts: Sequence[ContextPart],
-) -> tuple[tuple[protocol.ExaminedPassage, ...], list[_LabelProbabilities | None]]:
+) -> tuple[tuple[examination.ExaminedPassage, ...], list[_LabelProbabilities | None]]:
     """Relevance by the passages' own numbers; those that no part speaks of are left out."""
     best: dict[int, tuple[bool, bool, float, _LabelProbabilities | None]] = {}
     for part in parts:
@@ -319,7 +319,7 @@ def _merge_relevance(
             if number not in best or candidate[:3] > best[number][:3]:
                 best[number] = candidate
     numbers = sorted(best)
-    passages = tuple(protocol.ExaminedPassage(passage=n, relevant=best[n][0]) for n in numbers)
+    passages = tuple(examination.ExaminedPassage(passage=n, relevant=best[n][0]) for n in numbers)
     return passages, [best[n][3] for n in numbers]
 
 
@@ -464,7 +464,7 @@ class LongContextJudge(protocol.JudgeLayer):
             return protocol.Reply.nothing(_too_long_message(subject, alone, limit))
         taken, remaining = fill_budget(_pieces(ask), limit - alone)
         first = await self.judge.ask(self._examine(ask, taken))
-        if not isinstance(first.parsed, protocol.Examination):
+        if not isinstance(first.parsed, examination.Examination):
             return await self._one_word(ask, first, remaining, limit - alone)
         claims = [claim.text for claim in first.parsed.claims]
         alone = estimate_ask_tokens(self._examine_part(ask, claims, ())) + self._reply_room(ask)
@@ -491,7 +491,7 @@ class LongContextJudge(protocol.JudgeLayer):
     ) -> protocol.Reply:
         """What a judge says that can give a label only: yes if any part supports the answer."""
         replies = [first]
-        while remaining and isinstance(replies[-1].parsed, protocol.LabelAlone):
+        while remaining and isinstance(replies[-1].parsed, examination.LabelAlone):
             if replies[-1].parsed.supported == "yes":
                 break
             group, remaining = fill_budget(remaining, room)
@@ -501,7 +501,7 @@ class LongContextJudge(protocol.JudgeLayer):
         last = replies[-1]
         if len(replies) == 1 and not remaining:
             return last
-        if isinstance(last.parsed, protocol.LabelAlone) and last.parsed.supported == "no":
+        if isinstance(last.parsed, examination.LabelAlone) and last.parsed.supported == "no":
             problem = (
                 "the judge can give one word only, and no part of the passages alone supports the "
                 "whole answer; use a judge with a longer context"
@@ -511,7 +511,7 @@ class LongContextJudge(protocol.JudgeLayer):
 
     def _examine(self, ask: protocol.Ask, pieces: Sequence[PassagePiece]) -> protocol.Ask:
         inputs = {**ask.inputs, "passages": tuple(piece.text for piece in pieces)}
-        return replace(protocol.examine(**inputs, prompts=self._prompts), repeat=ask.repeat)
+        return replace(examination.examine(**inputs, prompts=self._prompts), repeat=ask.repeat)
 
     def _examine_part(
         self, ask: protocol.Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]
@@ -531,7 +531,7 @@ class LongContextJudge(protocol.JudgeLayer):
 def _can_be_split(ask: protocol.Ask) -> bool:
     """Whether a question is an examination, whose passages can be put in parts."""
     has_inputs = ask.inputs.keys() >= _EXAMINATION_INPUTS
-    return has_inputs and ask.structured and issubclass(ask.schema, protocol.Examination)
+    return has_inputs and ask.structured and issubclass(ask.schema, examination.Examination)
 
 
 def _pieces(ask: protocol.Ask) -> list[PassagePiece]:

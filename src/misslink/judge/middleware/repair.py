@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD, extract_label
+from misslink.judge.examination import Examination, ExaminationRest, LabelAlone
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import (
     Ask,
-    Examination,
-    ExaminationRest,
     Judge,
     JudgeLayer,
-    LabelAlone,
     Reply,
     schema_json,
     total_usage,

@@ -6,15 +6,24 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from misslink.judge.protocol import Ask, Reply
-from misslink.judge.readings import ReadingStore
 
 PastUsage = tuple[str, str, int | None, int | None]  # messages, answer, prompt and other tokens
+
+
+class ReadingStore(Protocol):
+    """Where readings are stored; its methods raise InputError where that fails."""
+
+    def reading(self, key: str) -> str | None:
+        """Return a reading that is whole, or None."""
+
+    def store_readings(self, readings: Mapping[str, str], rules: str) -> None:
+        """Store readings by key in place of those of other rules."""
 
 
 class ReplyStore(ReadingStore, Protocol):
     """Replies of judges by key. A judge is named by its identity, as JSON.
 
-    `misslink.judge.middleware.cache.CacheStore` stores them in SQLite. Register another one with
+    `misslink.judge.middleware.sqlite_store.CacheStore` stores them in SQLite. Register another one with
     ``@reply_stores.register("SCHEME")`` on a class or function that takes an address; it is opened
     for ``--cache SCHEME://...``. Methods raise InputError where the store fails.
     """
