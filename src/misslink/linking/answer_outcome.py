@@ -11,7 +11,7 @@ from misslink.linking.missed_passages import says_beyond, subject_names
 from misslink.matching import declines
 from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.languages import is_other_language
-from misslink.text.near_duplicates import passage_stems
+from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import fold, sentence_spans
 from misslink.types import Case, Claim, Passage, Trace, Verdict
 
@@ -159,7 +159,7 @@ class AnswerOutcome:
         question, texts = self.case.judged_question, [passage.text for passage in self.context]
         if is_other_language(self.trace.answer or "", texts):
             return True
-        held = [frozenset(passage_stems(text)) for text in texts]
+        held = [passage_words(text) for text in texts]
         about = [each for each in held if subject_names(question) <= each]
         return bool(self.correct) and all(
             any(says_beyond(each, claim.text, question) for each in about)

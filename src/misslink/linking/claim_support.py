@@ -19,7 +19,7 @@ from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.linking.missed_passages import shared_stem_share
 from misslink.matching import Passages, verify_quote
 from misslink.text.languages import MIN_LANGUAGE_WORDS
-from misslink.text.near_duplicates import passage_stems
+from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import UNSPACED, content_stems, fold
 from misslink.types import Claim, ClaimLink, RetrievalMiss
 
@@ -109,7 +109,7 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
     if share >= MIN_SHARED_STEMS:
         return share
     short = len(content_stems(claim)) <= SHORT_CLAIM
-    by_question = short and not content_stems(question).isdisjoint(passage_stems(passage))
+    by_question = short and not content_stems(question).isdisjoint(passage_words(passage))
     return share if by_question or _differ_in_language(claim, passage) else None
 
 

@@ -41,7 +41,7 @@ from misslink.retrieval import (
     retrieval_outcome,
 )
 from misslink.stats.roc import CaseScore
-from misslink.text.near_duplicates import passage_stems
+from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import stems
 from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace
 
@@ -542,7 +542,7 @@ def _shared_stems(question: str, text: str | None) -> float | None:
     asked = _question_stems(question)
     if not asked or text is None:
         return None
-    return len(asked.intersection(passage_stems(text))) / len(asked)
+    return len(asked.intersection(passage_words(text))) / len(asked)
 
 
 @lru_cache(maxsize=16)  # one question is asked of several passages, one after the other

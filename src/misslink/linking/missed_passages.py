@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import MissEvidence
@@ -21,7 +21,12 @@ from misslink.retrieval import (
 )
 from misslink.text.bm25 import Bm25Index
 from misslink.text.languages import strip_polarity
-from misslink.text.near_duplicates import first_duplicates, is_near_duplicate, passage_stems
+from misslink.text.near_duplicates import (
+    first_duplicates,
+    is_near_duplicate,
+    passage_stems,
+    passage_words,
+)
 from misslink.text.normalization import content_stems, fold, stems
 from misslink.types import CompetingPassage, LossStep, Passage, RetrievalMiss, Search, Trace
 
@@ -195,6 +200,7 @@ class PassagePool:
         return [self.passages[position] for position in sorted(positions)]
 
 
+@lru_cache(maxsize=4_096)
 def subject_names(question: str) -> frozenset[str]:
     """The words with a capital or a digit in a question: what it is about."""
     return content_stems(" ".join(NAME.findall(question)))
@@ -208,7 +214,7 @@ def own_values(text: str, question: str) -> frozenset[str]:
 def shared_stem_share(claim: str, passage: str) -> float:
     """Share of the claim's different content stems that a passage holds; 0 where it has none."""
     asked = content_stems(claim)
-    return len(asked.intersection(passage_stems(passage))) / len(asked) if asked else 0.0
+    return len(asked.intersection(passage_words(passage))) / len(asked) if asked else 0.0
 
 
 def says_beyond(held: AbstractSet[str], claim: str, question: str) -> bool:

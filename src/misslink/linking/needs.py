@@ -20,7 +20,7 @@ from misslink.linking.missed_passages import as_need, subject_names
 from misslink.matching import claim_spans, compare, declines
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.languages import strip_polarity
-from misslink.text.near_duplicates import is_near_duplicate, passage_stems
+from misslink.text.near_duplicates import is_near_duplicate, passage_words
 from misslink.text.normalization import content_stems, fold, sentence_spans
 from misslink.types import LostAt, Need, Passage, RetrievalMiss
 
@@ -237,14 +237,14 @@ class NeedLocator:
     def _is_on_subject(self, text: str) -> bool:
         """Whether a text has what the question names; others may state the same of something else."""
         names = subject_names(self.known.case.judged_question)
-        return not text or names <= set(passage_stems(text))
+        return not text or names <= passage_words(text)
 
     def _is_absent(self, need: Need) -> bool:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
         question = self.known.case.judged_question
         own = content_stems(need.text) - content_stems(question)
         for c in self.candidates:
-            holds_most = 2 * len(own.intersection(passage_stems(c.text))) > len(own)
+            holds_most = 2 * len(own.intersection(passage_words(c.text))) > len(own)
             if c.labelled and (holds_most or self._is_on_subject(c.text)):
                 return False
         return self.lacks is not None and self.lacks(need.text, question)
@@ -312,7 +312,7 @@ class NeedLocator:
             update["by"] = "judge"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
-            held = [frozenset(passage_stems(passage.text)) for passage in self._shown]
+            held = [passage_words(passage.text) for passage in self._shown]
             near = any(words & asked <= stems and words & stems - asked for stems in held)
             update["by"] = "matcher" if words - asked and not near else None
         return LocatedNeed(need.model_copy(update=update))
@@ -350,7 +350,7 @@ class NeedLocator:
         parts = list[Passage]()
         found: set[str] = set()
         for passage in () if alone else ordered:
-            if more := own.intersection(passage_stems(passage.text)) - found:
+            if more := own.intersection(passage_words(passage.text)) - found:
                 parts.append(passage)
                 found |= more
         if len(parts) < _SEVERAL or len(found) < _MIN_JOINED * len(own):
@@ -402,7 +402,7 @@ def keeps_subject(question: str, passage: str, other: str) -> bool:
     """
     asked, here, there = (
         {
-            *passage_stems(text),
+            *passage_words(text),
             *((name.lower(), number) for name, number in _NUMBERED_NAME.findall(text)),
         }
         for text in (question, passage, other)
@@ -427,7 +427,7 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
         return False
     # Passages state facts: they do not answer with the yes or no that the reference begins with.
     fact = strip_polarity(claim) or claim
-    return compare(fact, [passage], question, of_reference=True) == "supported"
+    return compare(fact, [passage], question, of_reference=True, whole=True) == "supported"
 
 
 def _may_state(passage: str, claim: str, question: str) -> bool:
@@ -439,7 +439,7 @@ def _may_state(passage: str, claim: str, question: str) -> bool:
     in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
     names, around, own, alone = _subject(claim, question)
-    held = (names | around | own | alone).intersection(passage_stems(passage))
+    held = (names | around | own | alone).intersection(passage_words(passage))
     return (
         names | alone <= held
         and 2 * len(around & held) >= len(around)

@@ -45,7 +45,7 @@ from misslink.linking.needs import (
 from misslink.linking.search_trail import AND, SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
-from misslink.text.near_duplicates import passage_stems
+from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import content_stems, fold, sentence_spans
 from misslink.types import (
     Case,
@@ -407,7 +407,7 @@ class OwnerRules:
             relevant = item.passage_id in known.relevant
             told = derived or says_beyond(content_stems(item.quote), claim.text, question)
             about = subject_names(question) <= {
-                *passage_stems(" ".join(texts) if derived else text)
+                *passage_words(" ".join(texts) if derived else text)
             }
             misread = (
                 need is not None
@@ -614,7 +614,7 @@ def _is_copy(passage: str, other: str, question: str) -> bool:
 
     A passage of the same form about another subject is no copy.
     """
-    here, there = set(passage_stems(passage)), set(passage_stems(other))
+    here, there = passage_words(passage), passage_words(other)
     alike = len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
     if not alike or fold(passage) == fold(other):
         return False

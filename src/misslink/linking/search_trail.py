@@ -10,7 +10,7 @@ from typing import Any
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.missed_passages import NAME, subject_names
 from misslink.linking.needs import Candidate
-from misslink.text.near_duplicates import passage_stems
+from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
 
@@ -93,7 +93,7 @@ class SearchTrail:
             return None
         if passage_id not in pool.position:
             return None
-        held = set(passage_stems(pool.passages[pool.position[passage_id]].text))
+        held = passage_words(pool.passages[pool.position[passage_id]].text)
         said = (turn.content for turn in case.history if turn.role == "user")
         asked = {*stems(" ".join((case.question, case.standalone_question or "", *said)))}
         kept = set(stems(" ".join(queries)))
@@ -106,7 +106,7 @@ class SearchTrail:
         code = f"{'standalone' if case.history else 'question'}_finds_it"
         return {"query": queries[-1], "reason_code": code}
 
-    def _leaves_out(self, held: set[str], kept: set[str]) -> bool:
+    def _leaves_out(self, held: frozenset[str], kept: set[str]) -> bool:
         """Whether the queries leave out one of the things asked, and the passage is on none of the others.
 
         What all of them are asked of, names and what queries and passage share, does not count.
@@ -118,7 +118,7 @@ class SearchTrail:
             part and part.isdisjoint(kept) for part in parts
         )
 
-    def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
+    def _asks_for_another(self, held: frozenset[str], asked: set[str], kept: set[str]) -> bool:
         """Whether the queries lack words that passage and question share, and add none of its words.
 
         Most of what they say is added; or a found passage is to them what the missed one is to the
@@ -128,7 +128,7 @@ class SearchTrail:
         lost, added, shared = asked - kept, kept - asked, asked & kept
         if not held & lost or held & added:
             return False
-        found = (set(passage_stems(passage.text)) for passage in self.trace.retrieved)
+        found = (passage_words(passage.text) for passage in self.trace.retrieved)
         return len(added) > 2 * len(shared) or any(
             held & shared <= each and (each & added or not added) and not each & lost
             for each in found

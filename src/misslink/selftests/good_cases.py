@@ -11,7 +11,7 @@ from misslink.matching import declines
 from misslink.parts import by_case
 from misslink.retrieval import relevant_ids, retrieval_outcome
 from misslink.selftests.values import find_values, numbers_of, states
-from misslink.text.near_duplicates import passage_stems
+from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import sentence_spans, stems
 from misslink.types import Case, Link, Passage, Run, Trace
 
@@ -78,7 +78,7 @@ class GoodCase:
 
 def _word_share(passage: str, sentence: str) -> float:
     words = set(stems(sentence))
-    return len(words & set(passage_stems(passage))) / len(words) if words else 0.0
+    return len(words & passage_words(passage)) / len(words) if words else 0.0
 
 
 def lacks(passage: str, sentence: str) -> bool:

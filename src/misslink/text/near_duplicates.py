@@ -21,6 +21,12 @@ def passage_stems(text: str) -> tuple[str, ...]:
     return stems(text)
 
 
+@lru_cache(maxsize=4_096)
+def passage_words(text: str) -> frozenset[str]:
+    """Return the different content stems of a passage."""
+    return frozenset(passage_stems(text))
+
+
 # Lee et al. (2022) call two texts near-duplicates from a Jaccard similarity of 0.8 on. Chunks are
 # short, so runs of three content words stand in for their five: with 0.8 about 1 word in 30 of
 # one chunk may be another in the other one.
@@ -46,7 +52,7 @@ def _shingles(text: str) -> frozenset[int]:
 @lru_cache(maxsize=512)
 def _word_set(text: str) -> frozenset[str]:
     if not text.isascii() and UNSPACED_RUN.search(text):  # between blanks are whole sentences
-        return frozenset(passage_stems(text))
+        return passage_words(text)
     return frozenset(text.lower().split())
 
 
