@@ -179,6 +179,12 @@ class NeedLocator:
             if need.source == "reference" or (need.source == "question" and self.known.declined)
         )
 
+    def lacks_words_of(self, needs: Sequence[Need]) -> bool:
+        """Whether the matcher finds a need of the reference in no shown passage, and no judge does."""
+        return self.known.sufficient_judge == "unknown" and any(
+            need.source == "reference" and self.find_shown(need) is None for need in needs
+        )
+
     @property
     def denied(self) -> bool:
         """Whether a model judge says that the prompt does not suffice."""
@@ -427,7 +433,7 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
         return False
     # Passages state facts: they do not answer with the yes or no that the reference begins with.
     fact = strip_polarity(claim) or claim
-    return compare(fact, [passage], question, of_reference=True, whole=True) == "supported"
+    return compare(fact, [passage], question, of_reference=True) == "supported"
 
 
 def _may_state(passage: str, claim: str, question: str) -> bool:

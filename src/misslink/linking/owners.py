@@ -129,7 +129,8 @@ async def link_case(
     examined = failed or (known.declined_unlabelled and level == "unlabelled")
     asked = examined and any(need.source == "question" for need in needs)
     found: tuple[RetrievalMiss, ...] = ()
-    if examined and (queries := search_queries(known, level, needs)):
+    unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
+    if examined and (queries := search_queries(known, level, needs, unseen=unseen)):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
         misses = locate_losses(measured.search(queries, trace, k), trace)
@@ -206,14 +207,17 @@ def _retrieval_level(outcome: RetrievalOutcome, missed: Sequence[RetrievalMiss])
     return outcome.retrieval if len(missed) == needed else "partial"
 
 
-def search_queries(known: AnswerOutcome, level: str, needs: Sequence[Need]) -> list[str]:
+def search_queries(
+    known: AnswerOutcome, level: str, needs: Sequence[Need], *, unseen: bool = False
+) -> list[str]:
     """The queries of the search that stands for missing labels; empty where nothing is searched.
 
     The question comes first, then the needs and the bad claims. Labels name no passage there, or
-    all that they name is in the prompt and a judge finds it lacking.
+    all that they name is in the prompt and a judge finds it lacking, or it has not the words of a
+    need (`unseen`).
     """
     unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
-    lacking = level == "hit" and known.sufficient_judge in {"partly", "no"}
+    lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
     if known.has_no_answer or not (unlabelled or lacking):
         return []
     texts = [known.case.judged_question, *(need.text for need in needs if need.text)]

@@ -27,7 +27,6 @@ def compare(
     question: str,
     *,
     of_reference: bool,
-    whole: bool = False,
 ) -> Support:
     """Compare a claim of an answer with references, or a claim of a reference with the answer.
 
@@ -43,8 +42,6 @@ def compare(
         Both may leave out what it says, so each text is read with the question before it.
     of_reference : bool
         Whether `claim` is from a reference; the answer must then have its amounts and names.
-    whole : bool
-        Whether the texts leave nothing out, as passages do: they are then read by themselves.
     """
     reader = Reader(question, (claim, *texts))
     relations = [_relation(reader, claim, text) for text in texts]
@@ -57,8 +54,8 @@ def compare(
         return "supported"
     if None in relations:
         asked = question.strip().rstrip("?!.: ")
-        read = tuple(texts) if whole else tuple(f"{asked} {text}" for text in texts)
-        return Passages.of(read, question).match(claim).support
+        read = Passages.of(tuple(f"{asked} {text}" for text in texts), question)
+        return read.match(claim).support
     return "contradicted" if "contradicted" in relations else "unsupported"
 
 
