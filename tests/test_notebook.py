@@ -8,7 +8,7 @@ CELL = """
 import misslink
 gold = [{"id": "a", "question": "When?", "relevant": ["p"]}]
 traces = [{"case_id": "a", "retrieved": [{"id": "p", "text": "At seven."}], "answer": "At seven."}]
-run = misslink.evaluate(goldset=gold, traces=traces, judge="heuristic", cache=None)
+run = misslink.evaluate(goldset=gold, traces=traces, judge="heuristic", cache=None, k=1)
 print(run.links[0].failure)
 """
 

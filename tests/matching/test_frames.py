@@ -67,6 +67,7 @@ def test_a_claim_that_supposes_is_asserted_by_what_supposes():
         ("Myths:\n- The ferry leaves at nine.\n- It is blue.\n\nThe pier is old.",
          [None, "denied", "denied", None]),
         ("House rules\n- The ferry leaves at nine.", [None, None]),
+        ("Once upon a time there was a pier. The ferry leaves at nine.", [None, "example"]),
     ],
 )  # fmt: skip
 def test_sentences_are_read_with_their_surroundings(text, kinds):

@@ -18,6 +18,7 @@ from misslink.text.normalization import (
 
 _REACH = 120  # characters of a frame on each side of a statement
 _QUOTED_WORDS = 2  # words in small letters behind the first that make a quotation a sentence
+_OPENINGS = 2  # sentences at the beginning that say what a text is
 ROOT_LETTERS = 5  # letters by which the other forms of a word are known: "loyal" and "loyalty"
 
 # All patterns read folded text: lower case, no accents, plain quote marks.
@@ -128,6 +129,9 @@ _BACKWARD = re.compile(
     rf"|^\W*none\s+of\s+(?:this|that|these|it)\b.{{0,20}}\btrue\W*$"
     rf"|^\W*(?:correction|errat\w+)\b.{{0,40}}(?:{_FALSE})\W*$|^\W*(?:(?:just|only|war\s+nur)\s+)?(?:{_JOKED})\W*$"
 )
+_OPENING = re.compile(
+    rf"\bonce\s+upon\s+a\s+time\b|\b(?:this|following|dies|das)\b.{{0,40}}\b(?:is|ist)\b.{{0,30}}\b(?:{_FICTION}|{_JOKED}|{_SAMPLE})\b"
+)
 _HEADING = re.compile(
     r"\b(?:false\w*|untrue|incorrect|wrong|not\s+true|myths?|misconceptions?|legends?|lies|falsch\w*|irr(?:tum\w*|glauben?)|mythen)\b"
 )
@@ -140,8 +144,8 @@ _QUOTE_END = re.compile(r"[.,!?]*[\"']")
 def sentence_kind(text: str, number: int) -> NotAsserted | None:
     """Return why a sentence of a text, by its number from 0, asserts nothing; None: it asserts.
 
-    By the sentence itself, by the heading or lead-in of its list or paragraph ("Myths:"), and by the
-    sentence behind it ("This is wrong.").
+    By the sentence itself, by the heading or lead-in of its list or paragraph ("Myths:"), by the sentence
+    behind it ("This is wrong.") and by how the text begins ("Once upon a time").
 
     Examples
     --------
@@ -154,7 +158,12 @@ def sentence_kind(text: str, number: int) -> NotAsserted | None:
         for start, end in spans[number : number + 2]
     ):
         return "denied"
-    return not_asserted(text[slice(*spans[number])])
+    kind = not_asserted(text[slice(*spans[number])])
+    if kind is None and any(
+        _OPENING.search(fold(text[start:end])) for start, end in spans[: min(number, _OPENINGS)]
+    ):
+        return "example"
+    return kind
 
 
 def _is_headed(text: str, spans: Spans, number: int) -> bool:
