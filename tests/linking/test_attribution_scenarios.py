@@ -86,7 +86,13 @@ SCENARIOS = {
         {"question": "How much does a ticket for the Opal cost?", "relevant": ["opal"]},
         {
             "retrieved": ["fill0"],
-            "calls": [("Opal, a mineral of many colors, is mined in deserts", ["fill0"])],
+            "calls": [
+                (
+                    ("Opal is a mineral of many colors, mined in deserts of Australia and cut into "
+                    "round stones for rings, brooches and necklaces"),
+                    ["fill0"],
+                )
+            ],
         },
         ["The Opal costs 25 crowns. | Opal ticket 25"],
         ["A ticket for the Opal costs 12 crowns. | Opal ticket 12"],

@@ -185,8 +185,8 @@ def init(
     """Write misslink.toml from what this folder holds, and a gold set template.
 
     It looks for an app (LangChain, LlamaIndex, Haystack, or a function of a question), and here and in
-    the app's folder for a gold set, a corpus and ship criteria. If it finds several, it takes the most likely one and lists the
-    others. No file is imported or run.
+    the app's folder for a gold set, a corpus and ship criteria. If it finds several, it takes the most
+    likely one and lists the others. No file is imported or run.
     """
     folder = Path()
     if not overwrite and (file := config_file(folder)):

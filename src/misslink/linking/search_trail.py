@@ -121,15 +121,15 @@ class SearchTrail:
     def _asks_for_another(self, held: frozenset[str], asked: set[str], kept: set[str]) -> bool:
         """Whether the queries lack words that passage and question share, and add none of its words.
 
-        Most of what they say is added; or a found passage is to them what the missed one is to the
-        question: it has what that one has of the words of both, and neither has words that only the
-        other's has.
+        They add twice as many words as were asked, as an imagined answer does and a rewording does not;
+        or a found passage is to them what the missed one is to the question: it has what that one has
+        of the words of both, and neither has words that only the other's has.
         """
         lost, added, shared = asked - kept, kept - asked, asked & kept
         if not held & lost or held & added:
             return False
         found = (passage_words(passage.text) for passage in self.trace.retrieved)
-        return len(added) > 2 * len(shared) or any(
+        return len(added) > 2 * len(asked) or any(
             held & shared <= each and (each & added or not added) and not each & lost
             for each in found
         )

@@ -257,7 +257,7 @@ def find_changes(
 
 
 def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> tuple[str, ...] | None:
-    """Return the failed cases that get all that they lost; None where it is known of some, and none does."""
+    """Return the failed cases that get all that they lost; None where none is known to, and some may."""
     lost, known, reached = dict(fixable_losses(baseline.links)), True, list[str]()
     for link, now in zip(baseline.links, result.outcomes(), strict=True):
         if link.case_id not in lost:
