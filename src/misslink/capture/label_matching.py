@@ -273,7 +273,7 @@ def _respelled(
         if meant is not None and meant not in passages:
             names[passages[name]] = meant
     if names:
-        warnings.append(Reason(code="ids_respelled", n=len(names), id=min(names.values())))
+        warnings.append(Reason(code="ids_respelled", n=len(names), label=min(names.values())))
     return names
 
 

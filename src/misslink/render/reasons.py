@@ -223,9 +223,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "no passage of the run or its corpus has an evidence text of the gold set, such as '{evidence}'; "
         "quote passages word for word, or label their ids"
     ),
-    "labels_misspelled": (
-        "{n} labelled ids are of no passage and differ from one in a letter, such as '{label}' from "
-        "'{passage}'; their cases are not compared with their labels. Correct the ids"
+    "labels_misspelled": lambda n, label, passage: (
+        f"{pluralize(n, 'labelled id')}, such as '{label}', "
+        f"{'names' if n == 1 else 'name'} no passage and {'differs' if n == 1 else 'differ'} from one "
+        f"in a letter ('{passage}'); their cases are not compared with their labels. Correct the ids"
     ),
     "label_misspelled": "no passage has the labelled id '{label}'; did you mean '{passage}'?",
     "labels_not_in_corpus": (
@@ -237,8 +238,9 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "like '{passage}'; if the ids are of two kinds, name the metadata key with --id-key, or give "
         "--corpus"
     ),
-    "ids_respelled": (
-        "{n} ids, such as '{id}', match only without regard to case, './' and invisible characters"
+    "ids_respelled": lambda n, label: (
+        f"{pluralize(n, 'labelled id')}, such as '{label}', "
+        f"{'matches' if n == 1 else 'match'} only without regard to case, './' and invisible characters"
     ),
     "id_key_used": (
         "passages are matched by their metadata key '{key}', which holds ids of the gold set; "
