@@ -172,11 +172,15 @@ def variable_of_the_page_not_filled(app: App) -> Planted:
 
 @kind
 def columns_of_a_page_read_across(app: App) -> Planted:
-    """Two columns of print were read line by line, so that their sentences are mixed up in the index."""
+    """Two entries stand side by side and were read line by line: which value is whose is lost."""
     thing, attribute = start(app)
     evidence = app.state(thing, attribute, wording=0)
     chunk, width = thing.chunk(attribute), 2 + turn(app, 2)
-    columns = (app.corpus[chunk], " ".join([texts(app)["aside"], *app.world["filler"]]))
+    first = attribute in thing.order[:2]
+    stated = thing.order[:2] if first else thing.order[2:]
+    beside = app.thing(indexed=False, **{one: app.other(one, thing.values[one]) for one in stated})
+    beside.wording = thing.wording
+    columns = (app.corpus[chunk], app.passage(beside, stated))
     lines = [
         [" ".join(words[at : at + width]) for at in range(0, len(words), width)]
         for words in (one.split() for one in columns)
@@ -184,11 +188,12 @@ def columns_of_a_page_read_across(app: App) -> Planted:
     mixed = [part for both in zip_longest(*lines, fillvalue="") for part in both if part]
     app.corpus[chunk] = " ".join(mixed)
     found = with_it(app, thing, attribute)
-    app.things.remove(thing)  # no neighbor of others: its passage is spoiled
+    app.things.remove(thing)  # no neighbors of others: their passage is spoiled
+    app.things.remove(beside)
+    taken = app.answer(thing, attribute, beside.values[attribute])
     case = plan(
-        app, thing, attribute, retrieved=found, evidence=(evidence,),
-        answer=wrong(app, thing, attribute), **LACKED,
-    )  # fmt: skip
+        app, thing, attribute, retrieved=found, evidence=(evidence,), answer=(taken,), **LACKED
+    )
     return guessed_or_declined(app, case)
 
 
@@ -204,7 +209,7 @@ def headings_of_two_lists_dropped(app: App) -> Planted:
         app,
         (
             "\n".join([f"{name}", *(f"- {one}" for one in items), ""]),
-            f"{name}: {', '.join(good)}. {', '.join(bad).capitalize()}.",
+            f"{name}: {', '.join(good)}. {sentence(', '.join(bad))}.",
             f"{name} | {' | '.join(items)} |",
         )[turn(app, 3)],
     )
