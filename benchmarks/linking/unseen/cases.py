@@ -14,6 +14,7 @@ THIRD: dict[str, Make] = {}
 FOURTH: dict[str, Make] = {}
 FIFTH: dict[str, Make] = {}
 SIXTH: dict[str, Make] = {}
+SEVENTH: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -70,6 +71,12 @@ def fifth_kind(make: Make) -> Make:
 def sixth_kind(make: Make) -> Make:
     """List a kind of the sixth set."""
     SIXTH[make.__name__] = make
+    return make
+
+
+def seventh_kind(make: Make) -> Make:
+    """List a kind of the seventh set."""
+    SEVENTH[make.__name__] = make
     return make
 
 
