@@ -19,6 +19,7 @@ from misslink.render.gate_sentences import GATE_SENTENCES
 from misslink.render.miss_sentences import MISS_SENTENCES
 from misslink.render.retrieval_sentences import RETRIEVAL_SENTENCES
 from misslink.render.statistics_sentences import STATISTICS_SENTENCES
+from misslink.render.verdict_sentences import VERDICT_SENTENCES
 from misslink.types import Estimate, Reason
 
 
@@ -174,6 +175,7 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
     **GATE_SENTENCES,
     **MISS_SENTENCES,
     **STATISTICS_SENTENCES,
+    **VERDICT_SENTENCES,
     # an estimate
     "no_cases": "there are no cases",
     "no_such_cases": "{metric} has no cases",
