@@ -140,7 +140,7 @@ MEASURING = ("calibration", "comparison", "gates", "linking", "metrics", "retrie
 SENTENCES_LEFT = {
     "calibration": 3,
     "gates": 3,
-    "linking": 69,
+    "linking": 57,
 }
 _WORD = re.compile(r"(?<![\w{])[A-Za-z][a-z]*(?![\w}])")
 _FEWEST_WORDS = 4  # of a sentence
