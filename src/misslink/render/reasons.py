@@ -17,6 +17,7 @@ from misslink.render.format import (
 )
 from misslink.render.gate_sentences import GATE_SENTENCES
 from misslink.render.miss_sentences import MISS_SENTENCES
+from misslink.render.rerun_sentences import RERUN_SENTENCES
 from misslink.render.retrieval_sentences import RETRIEVAL_SENTENCES
 from misslink.render.statistics_sentences import STATISTICS_SENTENCES
 from misslink.render.verdict_sentences import VERDICT_SENTENCES
@@ -170,6 +171,7 @@ def _strata_disagree(p: float) -> str:
 
 SENTENCES: dict[str, str | Callable[..., str]] = {
     **CALIBRATION_SENTENCES,
+    **RERUN_SENTENCES,
     **RETRIEVAL_SENTENCES,
     **COMPARISON_SENTENCES,
     **GATE_SENTENCES,

@@ -351,7 +351,7 @@ class CaseReplay:
         try:
             await self._ask(self.calls.next_call(self._luck_of_others(luck)))
         except NotCachedError:
-            self._ended = "an answer is not kept"
+            self._ended = str(Reason(code="answer_not_kept"))
 
     def _luck_of_others(self, luck: tuple[int, int]) -> tuple[int, int]:
         return luck[0] - self.calls.held[PLACEBO], luck[1] - self.calls.tried[PLACEBO]

@@ -228,7 +228,7 @@ class ForecastCheck:
             skipped=tuple(skipped),
         )
         if not failed or any(s.cases and not s.checked for s in strata.values()):
-            code = Reason(code="nothing_rerun", why=reason or "no case was judged")
+            code = Reason(code="nothing_rerun", why=reason or str(Reason(code="nothing_judged")))
             return Estimate.missing(code, n=checked), document
         return avoided_failures(transitions, checked, "rerun, binomial", seed), document
 
@@ -267,4 +267,4 @@ class ForecastCheck:
             deeper = [passage for passage in await self.deeper(case, width) if passage.text]
             if deeper:
                 return deeper[:width]
-        return f"{unseen} of the {width} passages are not known, as the app shows no deeper ranks"
+        return str(Reason(code="deeper_unseen", n=unseen, of=width))
