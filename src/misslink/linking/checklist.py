@@ -9,7 +9,6 @@ from typing import Any
 from misslink.documents import ChecklistItem
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.parts import Again, by_case
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import relevant_ids, unmeasured_reason
 from misslink.stats import mean, proportion
 from misslink.stats.intervals import median, quartiles
@@ -81,9 +80,9 @@ def build_checklist(
     return tuple(
         ChecklistItem(
             name=name,
-            question=describe_reason(Reason(code=f"ask_{name}", k=k)),
+            question=str(Reason(code=f"ask_{name}", k=k)),
             numbers=numbers,
-            finding=describe_reason(finding),
+            finding=str(finding),
             ok=ok,
         )
         for name, (numbers, finding, ok) in answers.items()

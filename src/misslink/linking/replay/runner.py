@@ -51,7 +51,6 @@ from misslink.linking.replay.results import (
 )
 from misslink.linking.replay.sequence import MAX_CALLS, PLACEBO, Calls, CauseEvidence
 from misslink.parts import by_case
-from misslink.render.reasons import describe_reason
 from misslink.timeouts import map_concurrently
 from misslink.types import Link, Reason, Run, Trace
 
@@ -144,7 +143,7 @@ async def replay_run(
     was, now = manifest_of(run).app, display_path(app) if isinstance(app, str) else None
     warnings = []
     if was and now and was != now:
-        message = describe_reason(Reason(code="other_app", was=was, now=now))
+        message = str(Reason(code="other_app", was=was, now=now))
         warnings.append(Note(code="other_app", message=message))
         _log.warning("%s", message)
     replay = Replay(

@@ -31,7 +31,7 @@ from misslink.linking.whatif.options import (
     SearchTools,
     make_options,
 )
-from misslink.render.reasons import describe_note, describe_reason
+from misslink.render.reasons import describe_note
 from misslink.render.retrieval_sentences import describe_option
 from misslink.retrieval import mean_scores, score_cases, unmeasured_reason
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
@@ -161,7 +161,7 @@ async def evaluate_options(
         skipped=tuple(skipped),
         check=checked,
         basis="replayed" if model.replayed else "association",
-        notes=(*notes, *map(describe_reason, model.notes)),
+        notes=(*notes, *map(str, model.notes)),
         seed=seed,
     )
 
