@@ -7,6 +7,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from misslink.registry import late_function
+
 Grade = Annotated[int, Field(ge=0, le=(1 << 53) - 1)]  # each is a float of its own
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -44,3 +46,7 @@ class Reason(BaseModel):
     @property
     def parameters(self) -> dict[str, object]:
         return dict(self.model_extra or {})
+
+    def __str__(self) -> str:
+        """Return its sentence."""
+        return late_function("describe_reason", str)(self)

@@ -507,10 +507,8 @@ class Estimate(FrozenModel):
     def missing(cls, reason: str | Reason, *, n: int = 0, method: str = "none") -> Estimate:
         """An estimate that could not be computed."""
         missing = {"value": None, "low": None, "high": None, "n": n, "method": method}
-        if isinstance(reason, str):
-            return cls(**missing, reason=reason)
-        sentence = late_function("describe_reason", str)(reason)
-        return cls(**missing, reason=sentence, reason_code=reason)
+        code = reason if isinstance(reason, Reason) else None
+        return cls(**missing, reason=str(reason), reason_code=code)
 
     @property
     def why(self) -> str | Reason:
@@ -532,8 +530,7 @@ class Estimate(FrozenModel):
         ends: dict[str, Any] = {"value": value, "low": low, "high": high, "n": n, "method": method}
         if low is not None and high is not None:
             return cls(**ends)
-        sentence = late_function("describe_reason", str)(reason)
-        return cls(**ends, reason=sentence, reason_code=reason)
+        return cls(**ends, reason=str(reason), reason_code=reason)
 
 
 _same = lru_cache(1 << 14)(lambda value: value)  # one object for all equal ones, few are not

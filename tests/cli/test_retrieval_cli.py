@@ -1,9 +1,7 @@
-"""misslink retrieval: tables, JSON, slices, comparisons, curves, and what it refuses."""
+"""misslink retrieval: tables, JSON, slices, comparisons, and what it refuses."""
 
-import io
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -344,49 +342,10 @@ def test_three_runs_are_each_held_against_the_first(misslink, several):
     assert "metrics" not in document["compare"]
 
 
-def test_the_curve_is_drawn_in_the_terminal_and_in_ascii_where_it_must_be(
-    misslink, files, monkeypatch
-):
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = misslink("retrieval", *files, "--curve")
-    assert "first.trec by cutoff k" in out
-    assert "● recall@k: 0.12 at k = 1, 0.50 at k = 100 (n = 4)" in out
-    kept = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(kept, encoding="ascii"))
-    code, _, _ = misslink("retrieval", *files, "--curve")
-    sys.stdout.flush()
-    assert code == 0
-    drawn = kept.getvalue().decode("ascii")
-    assert "a recall@k: 0.12 at k = 1, 0.50 at k = 100 (n = 4)" in drawn
-    assert "?" not in drawn
-
-
-def test_the_drawing_is_written_as_svg(misslink, several):
-    document = read(misslink, *several, "--plot", "curve.svg")
-    assert document["plot"] == "curve.svg"
-    picture = Path("curve.svg").read_text(encoding="utf-8")
-    assert all(f"{base}@k" in picture for base in ("recall", "precision", "ndcg"))
-    assert "b.trec 1.00" in picture
-
-
-def test_a_png_is_refused_with_the_way_out(misslink, files):
-    said = refused(misslink, *files, "--plot", "curve.png")
-    assert said.startswith("curve.png: the plot is an SVG")
-    assert said.endswith("name a file that ends in .svg")
-    assert not Path("curve.png").exists()
-
-
-def test_a_drawing_does_not_go_over_what_is_read(misslink, files):
-    Path("first.trec").rename("first.svg")
-    said = refused(misslink, *files[:3], "first.svg", "--plot", "first.svg")
-    assert said == "first.svg: This is an input. Name another file with --plot."
-    assert Path("first.svg").read_text(encoding="utf-8") == RUN
-
-
 def test_what_is_under_test_moves_no_cursor(misslink, files):
     Path("qrels.txt").write_text("q\x1b[31m1 0 a 1\n", encoding="utf-8")
     Path("first.trec").write_text("q\x1b[31m1 Q0 a 1 1 me\n", encoding="utf-8")
-    code, out, _ = misslink("retrieval", *files, "--per-query", "--curve")
+    code, out, _ = misslink("retrieval", *files, "--per-query")
     assert code == 0
     assert "\x1b" not in out
     assert "q[31m1\t" in out

@@ -21,6 +21,7 @@ from misslink.stats.control_charts import (
     learn_baseline,
     limit_table,
 )
+from misslink.types import Reason
 
 LIMITS = ChartLimits(ewma=2.7, cusum=5.0, jump=4.0, weight=0.1, slack=0.5)
 # Montgomery, Introduction to Statistical Quality Control, table of the CUSUM and EWMA examples:
@@ -188,8 +189,8 @@ def test_the_first_readings_are_learnt_from_and_no_other():
 def test_what_was_not_measured_does_not_count():
     learnt = learn_baseline([None, 0.7, None, 0.8, 0.75, None, 0.71], 4, step=0.01)
     assert (learnt.begin, learnt.end, learnt.n) == (1, 7, 4)
-    assert learn_baseline([None, 0.7, None], 4, step=0.01) == "1 of 4 runs to learn from"
-    assert learn_baseline([], 4, step=0.01) == "0 of 4 runs to learn from"
+    assert learn_baseline([None, 0.7, None], 4, step=0.01) == Reason(code="learning", n=1, of=4)
+    assert learn_baseline([], 4, step=0.01) == Reason(code="learning", n=0, of=4)
 
 
 def test_one_wild_reading_is_left_out_and_told():
@@ -214,7 +215,7 @@ def test_readings_that_agree_do_not_prove_that_none_differs():
 def test_a_history_that_drifts_is_learnt_from_when_it_has_come_to_rest():
     falling = [1 - 0.02 * place for place in range(20)]
     steady = [0.6 + 0.01 * (-1) ** place for place in range(20)]
-    assert learn_baseline(falling, 20, step=0.01).startswith("no 20 runs in a row are steady")
+    assert learn_baseline(falling, 20, step=0.01) == Reason(code="unsteady", learn=20)
     learnt = learn_baseline(falling + steady, 20, step=0.01)
     assert learnt.begin >= 10
     assert learnt.centre < 0.7

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from misslink.calibration.inter_annotator import LabelPair, judge_calls
 from misslink.calibration.verdicts import MODEL_TAG
 from misslink.calibration_document import Bias, MatchedPairsDocument
-from misslink.render.reasons import describe_reason, describe_reasons
+from misslink.render.reasons import describe_reasons
 from misslink.stats import holm, mean
 from misslink.stats.intervals import (
     LEVEL,
@@ -268,7 +268,7 @@ def _add_matched_pairs(entries: dict[str, Bias], pairs: Sequence[LabelPair]) -> 
     for (name, entry), p in zip(matched.items(), corrected, strict=True):
         share, finding = entry.longer_preferred or entry.preferred, None
         if share and share.value is not None and p is not None and p < _ALPHA:
-            finding = describe_reason(Reason(code="pair_preference", covariate=name, share=share))
+            finding = str(Reason(code="pair_preference", covariate=name, share=share))
         entries[name] = entries[name].replace(matched=entry.replace(p_holm=p, finding=finding))
 
 

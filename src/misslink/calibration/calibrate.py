@@ -39,7 +39,6 @@ from misslink.errors import InputError
 from misslink.io.labels import Label, Labels
 from misslink.io.manifest import display_path
 from misslink.render.format import as_sentence, format_p_value
-from misslink.render.reasons import describe_reason
 from misslink.stats.classification import confusion_matrix
 from misslink.types import Reason
 
@@ -173,7 +172,7 @@ def calibrate(
         recalibration=judge_accuracy.recalibrate(pairs, seed),
         nested=judge_accuracy.nested_thresholds(pairs, seed, criteria.target),
         uncertain_band=band,
-        uncertain_band_reason=describe_reason(no_band) if no_band else None,
+        uncertain_band_reason=str(no_band) if no_band else None,
         corrected=prevalence,
         labels_needed=labels_needed(
             pairs, prevalence.verdicts, prevalence.prediction_powered, prevalence.worth
@@ -190,7 +189,7 @@ def calibrate(
             if label.case_id in answers
         ),
         audit=stored_audit,
-        audit_reason=describe_reason(no_audit) if no_audit else None,
+        audit_reason=str(no_audit) if no_audit else None,
         checks=(),
         verdict="",
         reasons=(),
@@ -199,7 +198,7 @@ def calibrate(
     )
     advised = advice.advise(_advice_numbers(document, pairs), criteria)
     findings = [*bias_findings(document.bias), *advice.audit_findings(stored_audit)]
-    findings += map(describe_reason, _judge_reasons(document))
+    findings += map(str, _judge_reasons(document))
     notes = _notes(
         document,
         pairs,
@@ -212,7 +211,7 @@ def calibrate(
         checks=advised.checks,
         verdict=advised.verdict,
         reasons=(*advised.reasons, *map(as_sentence, findings)),
-        notes=tuple(as_sentence(describe_reason(note)) for note in notes),
+        notes=tuple(as_sentence(str(note)) for note in notes),
     )
 
 

@@ -24,7 +24,6 @@ from misslink.calibration_document import (
 )
 from misslink.documents import calibrations_of, manifest_of
 from misslink.metrics import GOOD_SHARES
-from misslink.render.reasons import describe_reason
 from misslink.stats import mean, paired_difference, proportion
 from misslink.stats.intervals import critical_value, interval_estimate, wilson_interval
 from misslink.stats.prevalence import (
@@ -154,7 +153,7 @@ def labels_needed(
     """
     if not pairs:
         return LabelsNeeded(
-            reason=describe_reason(Reason(code="no_labelled_case")),
+            reason=str(Reason(code="no_labelled_case")),
             share=None,
             unexplained=None,
             verdicts=verdicts,
@@ -286,7 +285,7 @@ def compare_corrected_shares(
         if len(both) < len(stored):
             reasons.append(Reason(code="one_run_calibrated", metric=metric))
         elif mismatch := judge_mismatch(a, b, metric, *both):
-            why = describe_reason(mismatch)
+            why = str(mismatch)
             reasons.append(Reason(code="metric_not_corrected", metric=metric, why=why))
         else:
             document = max(both, key=label_count)

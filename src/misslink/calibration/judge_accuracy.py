@@ -15,7 +15,6 @@ from misslink.calibration_document import (
     Recalibrations,
     ReliabilityBinDocument,
 )
-from misslink.render.reasons import describe_reason
 from misslink.stats.agreement import kendall_tau, spearman
 from misslink.stats.classification import (
     ConfusionMatrix,
@@ -196,9 +195,7 @@ def error_by_exposure(
         levels, labels, calls, groups = zip(*compared, strict=True)
         p = permutation_test(levels, calls, labels, groups, seed=seed)
     else:
-        reason = describe_reason(
-            Reason(code="few_to_compare" if cases else "no_exposure_in_labels")
-        )
+        reason = str(Reason(code="few_to_compare" if cases else "no_exposure_in_labels"))
     unknown = reason if not cases else None  # else the rates would say that no label is good
     none, some, whole = (
         {
@@ -363,4 +360,4 @@ def _too_few_reason(good: Sequence[bool], none: str) -> str | None:
     if good and rarer >= 2:
         return None
     reason = Reason(code="few_of_rarer_label", n=rarer) if good else Reason(code=none)
-    return describe_reason(reason)
+    return str(reason)

@@ -13,7 +13,6 @@ from typing import Any
 from misslink.calibration.stored_calibration import current_calibrations
 from misslink.documents import calibrations_of, replay_of
 from misslink.parts import Part, light_items, select_items, stored
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import cluster_cases
 from misslink.stats import proportion
 from misslink.stats.prevalence import prediction_powered
@@ -140,7 +139,7 @@ def _as_labelled(link: Link, *, failed: bool) -> Link:
 
 
 def _as_good(link: Link, code: str) -> Link:
-    reason = describe_reason(Reason(code=code))
+    reason = str(Reason(code=code))
     in_doubt = link.failure == "gold_suspect"
     told: dict[str, Any] = {
         "failure": "false_alarm" if link.failed and not in_doubt else "passed",
@@ -158,7 +157,7 @@ def _as_good(link: Link, code: str) -> Link:
 
 
 def _as_failed(link: Link) -> Link:
-    reason = describe_reason(Reason(code="labelled_bad"))
+    reason = str(Reason(code="labelled_bad"))
     told = {
         "failure": "inconclusive",
         "unexplained": True,

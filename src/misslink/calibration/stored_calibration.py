@@ -15,7 +15,6 @@ from misslink.documents import CorrectedShare, Drift, calibrations_of
 from misslink.io.numbers import parse_estimate
 from misslink.metrics import GOOD_SHARES
 from misslink.render.format import as_sentence
-from misslink.render.reasons import describe_reason
 from misslink.stats import proportion
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
 from misslink.stats.prevalence import rogan_gladen
@@ -202,7 +201,7 @@ def _corrected_share(
     elif not own:
         other = document.verdicts_sha256 is not None
         note = Reason(code="corrected_by_other_labels", labels=labels, other_run=other)
-    name, text = GOOD_SHARES.get(metric, metric), as_sentence(describe_reason(note))
+    name, text = GOOD_SHARES.get(metric, metric), as_sentence(str(note))
     return CorrectedRate(name, metric, raw, estimate, method, labels, own, text)
 
 
@@ -255,7 +254,7 @@ class ScoreDrift:
     @property
     def sentence(self) -> str:
         """The change, with its numbers, and the action to take."""
-        return as_sentence(describe_reason(Reason(code="scores_drifted", **vars(self))))
+        return as_sentence(str(Reason(code="scores_drifted", **vars(self))))
 
     def summary_entry(self) -> Drift:
         """Return it as a run's summary has it."""

@@ -20,7 +20,7 @@ from misslink.stats.control_charts import (
     learn_baseline,
 )
 from misslink.stats.paired_tests import more_failures_p, paired_difference
-from misslink.types import Estimate
+from misslink.types import Estimate, Reason
 
 _SCORE_STEP, _LATENCY_STEP = 0.01, 0.05  # smallest differences that count, as shares of a value
 _MAX_MORE_DIGITS = 7  # that are tried to tell two values apart
@@ -532,7 +532,7 @@ def detect_alarms(
         step = measure.step(first)
         usable = [measure.learnable(value) for value in values]
         baseline = learn_baseline(usable, learn, step, tail=measure.tail)
-        if isinstance(baseline, str):
+        if isinstance(baseline, Reason):
             clause = f"{baseline}{_learning_advice(values, measure)}"
             unlearnt.setdefault(clause, []).append(measure.called)
             continue

@@ -21,7 +21,6 @@ from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.registry import judged_metrics
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_needs, match_needs, score_cases, unmeasured_reason
 from misslink.timeouts import TookTooLongError, map_concurrently
 from misslink.types import Passage, Reason, Trace, Verdict
@@ -228,7 +227,7 @@ def _match_ids(
     measured = {
         name: trace.model_copy(update={"unmatched": None}) for name, trace in traces.items()
     }
-    return measured, list(map(describe_reason, warnings))
+    return measured, list(map(str, warnings))
 
 
 async def _call_app(

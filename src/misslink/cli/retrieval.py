@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -24,14 +23,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from misslink.render.line_chart import LineChart
     from misslink.retrieval.evaluate import RankScores
     from misslink.types import Estimate
 
 _DEFAULT_METRICS = "hit@5,mrr,recall@5,precision@5,ndcg@5,ndcg@10,map,judged@10"
-_CURVE_METRICS = ("recall", "precision", "ndcg")
-_CURVE_DEPTH = 100  # cutoffs of a curve
-_DRAWN = 8  # lines that a chart can tell apart
 _MIN_JUDGED = 0.9  # of the first k; below it a warning follows
 _DIGITS = 4  # what trec_eval prints
 _NONE = "none"
@@ -75,14 +70,10 @@ def retrieval(
     ),
     bounds: bool = option(False, "--bounds", "Show bounds that allow for unjudged documents."),
     per_query: bool = option(False, "--per-query", "Print the values of every query."),
-    curve: bool = option(False, "--curve", "Plot recall, precision and nDCG up to cutoff 100."),
-    plot: Path | None = option(None, "--plot", "SVG file to write the plot to."),
     seed: int = shared.SEED_OPTION,
     as_json: bool = shared.JSON_OPTION,
 ) -> None:
     """Evaluate rankings against relevance judgments, as trec_eval does."""
-    from misslink.io.atomic import atomic_write
-    from misslink.render.line_chart import render_svg
     from misslink.retrieval.evaluate import evaluate_run
     from misslink.retrieval.metrics import parse_metric
     from misslink.retrieval.readers import open_qrels
@@ -93,11 +84,6 @@ def retrieval(
     )
     if not selected:
         raise InputError("--metrics names no metric; name some, such as recall@5,ndcg@10")
-    if plot is not None:
-        if plot.suffix.lower() != ".svg":
-            raise InputError("the plot is an SVG; name a file that ends in .svg", path=plot)
-        read = [path for path in (qrels, *runs, queries) if path and path.is_file()]
-        output.check_output_paths({"--plot": plot}, read)
     if queries is not None and by is None and cluster is None:
         raise InputError("--queries needs --by or --cluster, which name its column; add one")
     groups = {
@@ -105,40 +91,24 @@ def retrieval(
     }
     slices, clusters = groups.get(by or ""), groups.get(cluster or "")
     judged: Any = open_qrels(qrels)
-
-    def evaluate(metrics: Sequence[str], *, bounds: bool) -> dict[str, RankScores]:
-        settings: Any = {"relevance_level": relevance_level, "dedupe": dedupe, "seed": seed}
-        return {
-            name: evaluate_run(judged, path, metrics, bounds=bounds, **settings)
-            for name, path in zip(names, runs, strict=True)
-        }
-
-    on_curve = [f"{base}@{k}" for base in _CURVE_METRICS for k in range(1, _CURVE_DEPTH + 1)]
-    on_curve = on_curve if curve or plot else []
-    # Bounds take many passes over the hits, which no curve shows: then it is computed by itself.
-    together = () if bounds else on_curve
-    all_metrics = dict.fromkeys([*selected, *judged_metric_names(selected), *together])
-    scores = evaluate(list(all_metrics), bounds=bounds)
+    all_metrics = list(dict.fromkeys([*selected, *judged_metric_names(selected)]))
+    settings: Any = {"relevance_level": relevance_level, "dedupe": dedupe, "seed": seed}
+    scores = {
+        name: evaluate_run(judged, path, all_metrics, bounds=bounds, **settings)
+        for name, path in zip(names, runs, strict=True)
+    }
     results = {
         name: _run_document(run_scores, selected, slices, clusters, per_query=per_query)
         for name, run_scores in scores.items()
     }
-    charts = []
-    if on_curve:
-        charts = _curves(evaluate(on_curve, bounds=False) if bounds else scores, results)
-    if plot is not None:
-        atomic_write(render_svg(charts), plot)
     comparison = None
     if len(scores) > 1:
         comparison = _comparison_document(scores, selected, clusters, seed)
     if as_json:
         several = {"runs": results, "compare": comparison}
-        document = several if comparison else results[names[0]]
-        output.print_json({**document, **({"plot": str(plot)} if plot else {})})
+        output.print_json(several if comparison else results[names[0]])
     else:
-        _print_results(results, comparison, charts if curve else [], per_query=per_query)
-        if plot is not None:
-            print(plot)
+        _print_results(results, comparison, per_query=per_query)
 
 
 def _run_names(runs: Sequence[Path]) -> list[str]:
@@ -376,66 +346,23 @@ def _judgement_warnings(document: Mapping[str, Any]) -> list[str]:
     return [f"Only {', '.join(shares)} are judged; unjudged documents count as irrelevant{advice}."]
 
 
-def _curves(
-    scores: Mapping[str, RankScores], documents: Mapping[str, dict[str, Any]]
-) -> list[LineChart]:
-    """Add the curves of each run to its document, and return the charts."""
-    import numpy as np
-
-    from misslink.render.line_chart import ChartLine, LineChart
-    from misslink.stats.intervals import mean_band
-
-    bands: dict[str, dict[str, Any]] = {name: {} for name in scores}
-    for name, base in product(scores, _CURVE_METRICS):
-        run = scores[name]
-        rows = [run.names.index(f"{base}@{k}") for k in range(1, _CURVE_DEPTH + 1)]
-        known = np.logical_and.reduce(run.known[rows])
-        bands[name][base] = mean_band(run.values[np.ix_(rows, known)])
-    for name, curves in bands.items():
-        documents[name]["curve"] = {
-            base: {"value": band.value, "low": band.low, "high": band.high, "n": band.n}
-            for base, band in curves.items()
-        }
-    if len(bands) == 1:
-        [(name, curves)] = bands.items()
-        lines = tuple(ChartLine(f"{base}@k", curves[base]) for base in _CURVE_METRICS)
-        return [LineChart(f"{name} by cutoff k", lines)]
-    drawn = list(bands)[:_DRAWN]
-    rest = f" (the first {_DRAWN} runs)" if len(bands) > _DRAWN else ""
-    return [
-        LineChart(f"{base}@k{rest}", tuple(ChartLine(name, bands[name][base]) for name in drawn))
-        for base in _CURVE_METRICS
-    ]
-
-
 def _print_results(
     documents: Mapping[str, Mapping[str, Any]],
     comparison: Mapping[str, Any] | None,
-    charts: Sequence[LineChart],
     *,
     per_query: bool,
 ) -> None:
-    from misslink.render.line_chart import render_characters
-
     for letter, (name, document) in zip(ascii_uppercase, documents.items(), strict=False):
         _print_run(f"{letter} {name}" if comparison else name, document)
         if per_query:  # separated by tabs, for other programs
             print("\t".join(["query", *document["metrics"]]))
             for query, values in document["per_query"].items():
                 numbers = [_NONE if x is None else f"{x:.{_DIGITS}f}" for x in values.values()]
-                print(
-                    "\t".join(
-                        [
-                            output.encodable(output.strip_control(query), sys.stdout.encoding),
-                            *numbers,
-                        ]
-                    )
-                )
+                shown = output.encodable(output.strip_control(query), sys.stdout.encoding)
+                print("\t".join([shown, *numbers]))
     if comparison:
         for entry in comparison["comparisons"]:
             _print_comparison(comparison["a"], entry)
-    for chart in charts:
-        output.print_lines([*render_characters(chart, encoding=sys.stdout.encoding), ""])
 
 
 def _print_run(name: str, document: Mapping[str, Any]) -> None:

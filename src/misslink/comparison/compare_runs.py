@@ -26,7 +26,7 @@ from misslink.errors import InputError
 from misslink.metrics import GOOD_SHARES
 from misslink.parts import LazyMapping
 from misslink.render.format import as_sentence
-from misslink.render.reasons import describe_reason, describe_reasons
+from misslink.render.reasons import describe_reasons
 from misslink.stats.run_comparison import compare_paired_runs
 from misslink.types import Estimate, Reason, Run
 
@@ -160,7 +160,7 @@ def compare_runs(
                 "lacking": one_sided_missing_values(list(sides.values()), ids),
                 "preference": preferred.document(named.run, ids) if preferred else None,
                 "same_judge": same_judge,
-                "notes": [as_sentence(describe_reason(note)) for note in notes],
+                "notes": [as_sentence(str(note)) for note in notes],
                 "uncorrected": why_uncorrected,
                 "differs": [{"what": d.what, "a": d.a, "b": d.b} for d in differs],
                 "left_out": omitted,

@@ -12,7 +12,6 @@ from misslink.comparison.pairing import is_scored_only
 from misslink.comparison.run_metrics import MetricValue, judged_readings
 from misslink.documents import manifest_of
 from misslink.parts import by_case, case_ids
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_needs, unmeasured_reason
 from misslink.types import Reason, Run, Verdict
 
@@ -102,7 +101,7 @@ def _reason_lookup(run: Run, name: str) -> Callable[[str], str]:
 
 @cache
 def _sentence(code: str) -> str:
-    return describe_reason(Reason(code=code))
+    return str(Reason(code=code))
 
 
 def _verdict_reason(run: Run, metric: str) -> Callable[[str], str]:

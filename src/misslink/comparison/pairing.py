@@ -11,7 +11,6 @@ from misslink.errors import InputError
 from misslink.io.manifest import expected_answer, relevance_labels
 from misslink.parts import by_case, case_ids
 from misslink.render.format import as_sentence
-from misslink.render.reasons import describe_reason
 from misslink.types import Case, Reason, Run
 
 CaseSelection = Collection[str] | None
@@ -181,7 +180,7 @@ class ConfigDifference:
     @property
     def sentence(self) -> str:
         """The difference and its meaning."""
-        return as_sentence(describe_reason(self.meaning))
+        return as_sentence(str(self.meaning))
 
     @property
     def changes_judge(self) -> bool:

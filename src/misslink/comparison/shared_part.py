@@ -12,7 +12,6 @@ from misslink.documents import cutoff_of
 from misslink.io.manifest import expected_answer, relevance_labels
 from misslink.parts import by_case, case_ids, items_of, places_of, stored
 from misslink.registry import judged_metrics
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import retrieval_outcome
 from misslink.types import Case, Link, Reason, Run, Scored, Trace
 
@@ -109,7 +108,7 @@ def _relabel(run: Run, last: Run, shared: SharedPart) -> Run:
             answer=link.answer,
             failure=None if link.failure is None else "inconclusive",
             missed=outcome.missed,
-            reason=describe_reason(Reason(code="labels_differ_between_runs")),
+            reason=str(Reason(code="labels_differ_between_runs")),
         )
 
     mark = {"relabelled": len(shared.relabelled)} if shared.relabelled else {}

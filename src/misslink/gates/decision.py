@@ -38,7 +38,7 @@ from misslink.io.manifest import display_path
 from misslink.io.storage import redact_url
 from misslink.metrics import GOOD_SHARES
 from misslink.render.format import metric_candidates, metric_cutoff
-from misslink.render.reasons import describe_note, describe_reason
+from misslink.render.reasons import describe_note
 from misslink.render.retrieval_sentences import describe_ndcg_use
 from misslink.retrieval import score_cases
 from misslink.retrieval.metric_advice import ndcg_reasons
@@ -398,7 +398,7 @@ def _require_correction(
         why = judge_mismatch(run, run, metric, calibrations_of(run)[metric])
         if why is None:
             return
-        problem = f"{describe_reason(why)}; {_CALIBRATE_HINT}"
+        problem = f"{why!s}; {_CALIBRATE_HINT}"
     elif share in calibrated:
         problem = (
             f"{value.name} is a mean and is not corrected; write  metric: {share}  for the share "
@@ -432,7 +432,7 @@ def _corrected_change(
         if needed:
             raise diff.criteria.error(
                 gate,
-                f"the calibration does not correct the baseline: {describe_reason(why)}; judge the baseline again, "
+                f"the calibration does not correct the baseline: {why!s}; judge the baseline again, "
                 "or remove estimate: corrected",
             )
         return None, None
@@ -553,7 +553,7 @@ def _decide_new_failures(
         high=None,
         n=len(known),
         method="count",
-        reason=describe_reason(Reason(code="count_without_interval")),
+        reason=str(Reason(code="count_without_interval")),
     )
     outcome = GateOutcome(
         gate=gate,

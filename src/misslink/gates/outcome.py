@@ -11,7 +11,6 @@ from misslink.calibration.stored_calibration import CorrectedRate
 from misslink.comparison.run_metrics import ROUNDING_TOLERANCE
 from misslink.gates.criteria import Gate, ShipCriteria
 from misslink.registry import late_function
-from misslink.render.format import pluralize
 from misslink.render.markdown import single_line
 from misslink.render.reasons import describe_reasons
 from misslink.types import Estimate, Reason, Run
@@ -217,16 +216,10 @@ class GateDecision:
 
     def counted(self) -> str:
         """How many gates failed and warn, in one sentence for every output."""
-        failed, count = self.failed, len(self.outcomes)
-        errors = sum(outcome.gate.severity == "error" for outcome in failed)
-        warnings = len(failed) - errors
-        gates = f"{count:,} {'gate' if count == 1 else 'gates'}"
-        cases = pluralize(len(self.run.cases), "question")
-        if not failed:
-            return f"All of {gates} passed over {cases}."
-        more = f"; {warnings:,}{' more' if errors else ''} {'warns' if warnings == 1 else 'warn'}"
-        text = f"{errors:,} of {gates} failed" if errors else f"None of {gates} failed"
-        return f"{text} over {cases}{more if warnings else ''}."
+        errors = sum(outcome.gate.severity == "error" for outcome in self.failed)
+        warnings = len(self.failed) - errors
+        counts = {"gates": len(self.outcomes), "questions": len(self.run.cases)}
+        return str(Reason(code="gates_counted", errors=errors, warnings=warnings, **counts))
 
     def document(self) -> dict[str, Any]:
         """The decision as ``--json`` prints it."""

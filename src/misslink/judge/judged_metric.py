@@ -13,7 +13,7 @@ from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Ask, Reply
 from misslink.judge.readings import ALWAYS_READ, Readings
 from misslink.matching import ClaimCoverage
-from misslink.types import Case, Claim, Passage, Repeats, Status, Trace
+from misslink.types import Case, Claim, Passage, Reason, Repeats, Status, Trace
 
 EMPTY_ANSWER = "the answer is empty"
 ONE_WORD = "the judge could give one word only"
@@ -181,14 +181,14 @@ class JudgedMetric(ABC):
         """Read a reply whose ``parsed`` is not None."""
 
 
-def skipped_finding(reason: str, **more: Any) -> Finding:
+def skipped_finding(reason: str | Reason, **more: Any) -> Finding:
     """There was nothing to judge."""
-    return Finding("skipped", reason=reason, **more)
+    return Finding("skipped", reason=str(reason), **more)
 
 
-def failed_finding(reason: str) -> Finding:
+def failed_finding(reason: str | Reason) -> Finding:
     """The judge gave nothing usable."""
-    return Finding("failed", reason=reason)
+    return Finding("failed", reason=str(reason))
 
 
 def parsed_examination(reply: Reply) -> Examination:

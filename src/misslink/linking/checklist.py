@@ -9,7 +9,6 @@ from typing import Any
 from misslink.documents import ChecklistItem
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.parts import Again, by_case
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import relevant_ids, unmeasured_reason
 from misslink.stats import mean, proportion
 from misslink.stats.intervals import median, quartiles
@@ -81,17 +80,17 @@ def build_checklist(
     return tuple(
         ChecklistItem(
             name=name,
-            question=describe_reason(Reason(code=f"ask_{name}", k=k)),
+            question=str(Reason(code=f"ask_{name}", k=k)),
             numbers=numbers,
-            finding=describe_reason(finding),
+            finding=str(finding),
             ok=ok,
         )
         for name, (numbers, finding, ok) in answers.items()
     )
 
 
-def _not_measured(why: str | None) -> Reason:
-    return Reason(code="check_not_measured", why=why)
+def _not_measured(why: str | Reason | None) -> Reason:
+    return Reason(code="check_not_measured", why=str(why))
 
 
 def _is_at_least(estimate: Estimate, least: float) -> bool | None:
@@ -142,7 +141,7 @@ def _chunk_quality(
         "places_lost_to_duplicates": repeated_places,
     }
     if not texts or spread is None:
-        return numbers, _not_measured("no passage with a text was seen"), None
+        return numbers, _not_measured(Reason(code="no_text_seen")), None
     finding = Reason(code="checked_chunks", listed=corpus is not None, **numbers)
     checks = [_is_below(cut, _MAX_CUT_SHARE), _is_below(repeated_places, _MAX_REPEATED_SHARE)]
     ok = False if False in checks else None if None in checks else True
@@ -158,7 +157,7 @@ def _repeated_share(traces: Iterable[Trace], k: int, seed: int) -> Estimate:
             repeats = sum(first is not None for first in first_duplicates(compared))
             shares.append(repeats / len(compared))
     if not shares:
-        return Estimate.missing("no prompt has a passage with a text")
+        return Estimate.missing(Reason(code="no_text_prompted"))
     return mean(shares, seed=seed)
 
 
@@ -171,7 +170,7 @@ def _embedding_quality(measured: MissMeasurements) -> _Answer:
         "median_cosine_random": median([cosine for _, cosine in random]),
     }
     if area.value is None:
-        why = "no embedding was available" if measured.embedding is None else area.reason
+        why = Reason(code="no_embedding_seen") if measured.embedding is None else area.why
         return numbers, _not_measured(why), None
     pairs = {"known": len(known_pairs), "random": len(random)}
     finding = Reason(code="checked_embedding", embedding=measured.embedding, **pairs, **numbers)
@@ -192,13 +191,13 @@ def _context_recall(
         if trace.depth is not None or not outcome.missed:
             reached = sum(miss.true_rank is not None for miss in outcome.missed)
             deep.append((len(outcome.found) + reached) / needed)
-    missing = Estimate.missing("no case has both relevant passages and a recorded search")
+    missing = Estimate.missing(Reason(code="no_relevant_and_search"))
     at_k = mean(first, seed=seed) if first else missing
     at_depth = missing
     if deep and any(trace.depth is not None for _, trace in pairs):
         at_depth = mean(deep, seed=seed)
     elif first:
-        at_depth = Estimate.missing("the retriever was not asked for more passages")
+        at_depth = Estimate.missing(Reason(code="not_asked_deeper"))
     numbers: dict[str, Any] = {"recall_in_context": at_k, "recall_at_depth": at_depth}
     numbers["not_indexed"] = sum(
         miss.status == "not_indexed" for missed in measured.missed.values() for miss in missed
@@ -224,8 +223,7 @@ def _score_separation(pairs: Iterable[tuple[Case, Trace]], measured: MissMeasure
         "precision": proportion(len(relevant), len(relevant) + len(irrelevant)),
     }
     if area.value is None:
-        why = "no retrieved passages, relevant and irrelevant ones, have a score"
-        return numbers, _not_measured(why), None
+        return numbers, _not_measured(Reason(code="no_scores_of_both")), None
     counts = {"relevant": len(relevant), "irrelevant": len(irrelevant)}
     finding = Reason(code="checked_scores", by_cosine=by_cosine, rising=rising, **counts, **numbers)
     return numbers, finding, _is_at_least(area, _ACCEPTABLE_AUROC)
@@ -263,7 +261,7 @@ def _vocabulary_overlap(measured: MissMeasurements) -> _Answer:
         "auroc": area,
     }
     if not (retrieved_shares or missed_shares):
-        return numbers, _not_measured("the text of no relevant passage is known"), None
+        return numbers, _not_measured(Reason(code="no_relevant_text")), None
     finding = Reason(code="checked_vocabulary", **numbers)
     # What tells found from missed passages as well as this is what the retriever lives by.
     return numbers, finding, _is_below(area, _ACCEPTABLE_AUROC)
@@ -273,7 +271,7 @@ def _chunk_boundaries(measured: MissMeasurements) -> _Answer:
     located = measured.whole + measured.split
     share = proportion(measured.split, located)
     if not located:
-        share = Estimate.missing("no evidence text was given or found")
+        share = Estimate.missing(Reason(code="no_evidence_located"))
         return {"split": share}, _not_measured(share.reason), None
     finding = Reason(code="checked_boundaries", cut=measured.split, located=located, share=share)
     return {"split": share}, finding, _is_below(share, _MAX_SPLIT_SHARE)

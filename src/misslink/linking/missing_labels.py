@@ -20,15 +20,12 @@ from misslink.retrieval import (
 )
 from misslink.retrieval.matching import has_evidence_part
 from misslink.text.normalization import valid_text
-from misslink.types import Case, Link, Passage, Scored, Trace, Verdict
+from misslink.types import Case, Link, Passage, Reason, Scored, Trace, Verdict
 
 RANK_METRICS = "hit@{k}", "recall@{k}", "precision@{k}", "ndcg@{k}", "mrr"
 _MAX_TEXT = 300  # characters of a passage's text in a document
 _HEURISTIC = "heuristic"  # how the names of the judges begin that understand nothing
 _TAG = "missing_label"  # of a case with a passage added
-_NO_JUDGE = (
-    "no language model judged which passages are relevant, and the heuristic judge cannot say"
-)
 
 
 def find_missing_labels(
@@ -104,22 +101,22 @@ def _missing_labels_of_case(
                 rank=ranks[passage.id],
                 question=case.question,
                 text=passage.text,
-                reason=f"{relevance.judge} calls it relevant, and {why}",
+                reason=str(Reason(code="label_missing", judge=relevance.judge, why=str(why))),
             )
 
 
 def _supporting_reason(
     passage: Passage, by_metric: Mapping[str, Verdict], link: Link
-) -> str | None:
+) -> Reason | None:
     """What shows that the passage holds an answer; None where nothing does."""
     faithfulness, sufficiency = by_metric.get("faithfulness"), by_metric.get("context_sufficiency")
     if faithfulness is not None and link.correct is True and link.answer == "faithful":
         supported = (claim for claim in faithfulness.claims if claim.support == "supported")
         if any(passage.id == item.passage_id for claim in supported for item in claim.evidence):
-            return "the correct answer rests on it"
+            return Reason(code="answer_rests_on_it")
     missing = link.retrieval in {"miss", "partial"}
     if missing and sufficiency is not None and sufficiency.label is True:
-        return "the other passages suffice for an answer, although a relevant one was missing"
+        return Reason(code="suffices_without_relevant")
     return None
 
 
@@ -200,7 +197,7 @@ def missing_label_document(
     return MissingLabelsDocument(
         holes=tuple(hole.replace(text=hole.text[:_MAX_TEXT]) for hole in holes),
         metrics=metrics,
-        reason=None if looked_for else _NO_JUDGE,
+        reason=None if looked_for else str(Reason(code="no_judge_of_passages")),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from misslink.judge import judged_metric
 from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
+from misslink.types import Reason
 
 _VALUE = {"answers": 1.0, "partly": 0.5, "evades": 0.0}
 
@@ -28,13 +29,13 @@ class AnswerRelevance(judged_metric.JudgedMetric):
         examination = judged_metric.parsed_examination(reply)
         response = examination.response
         if response == "declines":
-            return judged_metric.skipped_finding("the answer declines")
+            return judged_metric.skipped_finding(Reason(code="answer_declines"))
         return judged_metric.Finding(
             "scored",
             value=_VALUE[response],
             label=response == "answers",
             probability=reply.chance("response", "answers"),
-            reason=f"the answer {response} the question" if response != "partly" else "in part",
+            reason=str(Reason(code="answer_response", response=response)),
         )
 
 
@@ -43,7 +44,6 @@ judged_metrics.register(AnswerRelevance.name)(AnswerRelevance())
 
 _TOP = 5
 _GOOD = 4
-_RUBRIC = {1: "useless", 2: "hardly", 3: "half", 4: "mostly", 5: "fully"}
 
 
 class Helpfulness(judged_metric.JudgedMetric):
@@ -67,18 +67,18 @@ class Helpfulness(judged_metric.JudgedMetric):
         """Read the grade."""
         examination = judged_metric.parsed_examination(reply)
         if examination.response == "declines" and subject.expects_answer is False:
-            return judged_metric.skipped_finding("the answer rightly declines; see abstention")
+            return judged_metric.skipped_finding(Reason(code="rightly_declines"))
         if reply.refuses("helpful"):
             return judged_metric.failed_finding(judged_metric.REFUSED)
         if examination.helpful is None:
-            return judged_metric.skipped_finding("the judge does not say how helpful the answer is")
+            return judged_metric.skipped_finding(Reason(code="helpfulness_not_judged"))
         good = (str(grade) for grade in range(_GOOD, _TOP + 1))
         return judged_metric.Finding(
             "scored",
             value=(examination.helpful - 1) / (_TOP - 1),
             label=examination.helpful >= _GOOD,
             probability=reply.chance("helpful", *good),
-            reason=f"graded {examination.helpful} of {_TOP}, {_RUBRIC[examination.helpful]}",
+            reason=str(Reason(code="helpfulness_grade", grade=examination.helpful)),
         )
 
 
@@ -116,19 +116,15 @@ class Abstention(judged_metric.JudgedMetric):
             "should_have_abstained": float(not declined) if expected is False else None,
         }
         if expected is None:
-            return judged_metric.skipped_finding(
-                "the gold set does not say whether there is an answer", parts=parts
-            )
+            return judged_metric.skipped_finding(Reason(code="answerable_unknown"), parts=parts)
         right = declined != expected
-        outcome = "over-refused" if declined else "should have abstained"
         return judged_metric.Finding(
             "scored",
             value=float(right),
             label=right,
             probability=_correct_probability(reply, expected=expected),
             parts=parts,
-            reason=f"{'right' if right else outcome}: {'declined' if declined else 'answered'}, "
-            f"and the question has {'an' if expected else 'no'} answer",
+            reason=str(Reason(code="abstention_outcome", declined=declined, answerable=expected)),
         )
 
 

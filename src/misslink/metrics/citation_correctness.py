@@ -16,7 +16,7 @@ from misslink.judge.protocol import Ask, Reply
 from misslink.matching import verify_quote
 from misslink.registry import judged_metrics
 from misslink.text.normalization import content_words, fold, sentence_spans
-from misslink.types import Claim, Evidence, Passage
+from misslink.types import Claim, Evidence, Passage, Reason
 
 _SUPERSCRIPTS = "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
 _AS_DIGITS = str.maketrans(_SUPERSCRIPTS, "0123456789")
@@ -304,7 +304,7 @@ class CitationCorrectness(JudgedMetric):
         passages = _numbered_passages(subject)
         statements = find_cited_statements(subject.answer, passages)
         if not statements:
-            return "the answer cites no passage"
+            return str(Reason(code="no_citation"))
         number_of = _passage_numbers(passages)
         cited = sorted({number_of[name] for statement in statements for name in statement.cited})
         if not cited:
@@ -329,7 +329,7 @@ class CitationCorrectness(JudgedMetric):
         supports = [pair.supported for pair in pairs if pair.supported is not None]
         supports += [False] * len(missing_names)
         if not supports:
-            return failed_finding("the judge did not rate any citation")
+            return failed_finding(Reason(code="citations_unrated"))
         recalls = [found for each in checked if (found := _any_supports(each)) is not None]
         chances = [pair.chance for pair in pairs if pair.chance is not None]
         certain = bool(pairs) and not missing_names and len(chances) == len(pairs)
@@ -343,10 +343,12 @@ class CitationCorrectness(JudgedMetric):
                 for statement, each in zip(statements, checked, strict=True)
             ),
             parts={"recall": sum(recalls) / len(recalls) if recalls else None},
-            reason=f"it cites passages that do not exist: {', '.join(missing_names)}"
-            if missing_names
-            else None,
+            reason=_not_there(missing_names) if missing_names else None,
         )
+
+
+def _not_there(names: Sequence[str]) -> str:
+    return str(Reason(code="cited_absent", names=", ".join(names)))
 
 
 def _numbered_passages(subject: Subject) -> Sequence[Passage]:
@@ -430,11 +432,11 @@ def _statement_claim(statement: CitedStatement, pairs: Sequence[_CheckedCitation
     overruled = not evidence and any(pair.overruled for pair in pairs)
     notes = []
     if unknown:
-        notes.append("the judge left out one of its citations")
+        notes.append(str(Reason(code="citation_unrated")))
     if overruled:
-        notes.append("the judge's quote is not in the cited passage")
+        notes.append(str(Reason(code="citation_quote_absent")))
     if statement.lost:
-        notes.append(f"it cites passages that do not exist: {', '.join(statement.lost)}")
+        notes.append(_not_there(statement.lost))
     return Claim(
         text=statement.text,
         start=statement.start,

@@ -10,6 +10,7 @@ from misslink.judge.examination import Examination
 from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.retrieval import LabelledNeed, case_needs, match_needs, relevant_ids, satisfies
+from misslink.types import Reason
 
 
 def context_labels(subject: judged_metric.Subject, reply: Reply) -> Mapping[str, bool | None]:
@@ -55,14 +56,14 @@ class ContextRelevance(judged_metric.JudgedMetric):
     def read(self, subject: judged_metric.Subject, reply: Reply) -> judged_metric.Finding:
         """Count the relevant passages."""
         if not subject.context:
-            return judged_metric.skipped_finding("no passage reached the prompt")
+            return judged_metric.skipped_finding(Reason(code="empty_prompt"))
         labels = judged_labels(subject, reply)
         passages = {
             name: None if values is None else float(values) for name, values in labels.items()
         }
         values = [value for value in passages.values() if value is not None]
         if not values:
-            return judged_metric.failed_finding("the judge did not rate any passage")
+            return judged_metric.failed_finding(Reason(code="passages_unrated"))
         share = sum(values) / len(values)
         return judged_metric.Finding(
             "scored",
@@ -89,11 +90,6 @@ judged_metrics.register(ContextRelevance.name)(ContextRelevance())
 
 
 _VALUE = {"yes": 1.0, "partly": 0.5, "no": 0.0}
-_REASON = {
-    "yes": "the passages hold a full answer",
-    "partly": "the passages hold part of an answer",
-    "no": "the passages hold no answer",
-}
 
 
 class ContextSufficiency(judged_metric.JudgedMetric):
@@ -117,19 +113,16 @@ class ContextSufficiency(judged_metric.JudgedMetric):
         if reply.refuses("sufficient"):
             return judged_metric.failed_finding(judged_metric.REFUSED)
         if examination.sufficient is None:
-            return judged_metric.skipped_finding(
-                "the judge does not say whether the passages suffice"
-            )
+            return judged_metric.skipped_finding(Reason(code="sufficiency_not_judged"))
         if not subject.context:  # whatever the judge knows by itself
-            return judged_metric.Finding(
-                "scored", 0.0, label=False, reason="no passage reached the prompt"
-            )
+            nothing = str(Reason(code="empty_prompt"))
+            return judged_metric.Finding("scored", 0.0, label=False, reason=nothing)
         return judged_metric.Finding(
             "scored",
             value=_VALUE[examination.sufficient],
             label=examination.sufficient == "yes",
             probability=reply.chance("sufficient", "yes"),
-            reason=_REASON[examination.sufficient],
+            reason=str(Reason(code="passages_hold", answer=examination.sufficient)),
         )
 
 
@@ -166,7 +159,7 @@ class ContextUtilization(judged_metric.JudgedMetric):
             key=lambda group: (_used_share(group, used), len(group)),
         )
         if not groups:
-            return judged_metric.skipped_finding("no relevant passage reached the prompt")
+            return judged_metric.skipped_finding(Reason(code="no_relevant_in_prompt"))
         share = _used_share(groups, used)
         passages = {name: float(name in used) for group in groups for name in sorted(group)}
         return judged_metric.Finding("scored", value=share, label=share > 0, passages=passages)

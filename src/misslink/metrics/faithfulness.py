@@ -7,7 +7,7 @@ from misslink.judge.examination import LabelAlone
 from misslink.judge.protocol import Reply
 from misslink.matching import Passages, claim_spans, declines
 from misslink.registry import judged_metrics
-from misslink.types import Claim, Evidence
+from misslink.types import Claim, Evidence, Reason
 
 
 def read_one_word(
@@ -30,7 +30,7 @@ def read_one_word(
         answer that declines, by the heuristic judge's rules, is skipped.
     """
     if declines(subject.answer):
-        return judged_metric.skipped_finding("the answer declines")
+        return judged_metric.skipped_finding(Reason(code="answer_declines"))
     if word.supported == "no":
         value = 0.0 if chance is None else chance
         return judged_metric.Finding(
@@ -38,14 +38,14 @@ def read_one_word(
         )
     claims = _quoted_claims(subject)
     if not claims:
-        return judged_metric.failed_finding("the judge said yes in one word, without a quote")
+        return judged_metric.failed_finding(Reason(code="yes_without_quote"))
     return judged_metric.Finding(
         "scored",
         value=1.0,
         label=True,
         probability=chance,
         claims=claims,
-        reason=f"{judged_metric.ONE_WORD}; the quotes are the heuristic judge's",
+        reason=f"{judged_metric.ONE_WORD}; {Reason(code='quotes_by_heuristic')}",
     )
 
 
@@ -101,10 +101,10 @@ class Faithfulness(judged_metric.JudgedMetric):
         if isinstance(reply.parsed, LabelAlone):
             return read_one_word(subject, reply.parsed, reply.chance("supported", "yes"))
         if judged_metric.parsed_examination(reply).response == "declines":
-            return judged_metric.skipped_finding("the answer declines")
+            return judged_metric.skipped_finding(Reason(code="answer_declines"))
         claims = subject.claims(reply)
         if not claims:
-            return judged_metric.skipped_finding("the answer makes no claim")
+            return judged_metric.skipped_finding(Reason(code="no_claim"))
         supported = sum(claim.support == "supported" for claim in claims)
         weak = sum(claim.weak for claim in claims)
         probabilities = [c.probability for c in claims if c.probability is not None]

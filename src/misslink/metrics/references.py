@@ -17,7 +17,7 @@ from misslink.judge.judged_metric import (
 from misslink.judge.protocol import Reply
 from misslink.metrics.context import context_labels
 from misslink.registry import judged_metrics
-from misslink.types import Claim, Support
+from misslink.types import Claim, Reason, Support
 
 
 def claims_with_references(subject: Subject, reply: Reply) -> tuple[Claim, ...] | Finding:
@@ -27,12 +27,12 @@ def claims_with_references(subject: Subject, reply: Reply) -> tuple[Claim, ...] 
     """
     examination = reply.parsed
     if not isinstance(examination, ExaminationWithReference):
-        return skipped_finding("the judge received no reference answer")
+        return skipped_finding(Reason(code="no_reference_asked"))
     if examination.response == "declines":
-        return skipped_finding("the answer declines")
+        return skipped_finding(Reason(code="answer_declines"))
     if reply.refuses("claims.*.reference"):
         return failed_finding(REFUSED)
-    return subject.claims(reply) or skipped_finding("the answer makes no claim")
+    return subject.claims(reply) or skipped_finding(Reason(code="no_claim"))
 
 
 # A reference's claim, and its place in the reply.
@@ -55,7 +55,7 @@ def claims_by_reference(
     """
     examination = reply.parsed
     if not isinstance(examination, ExaminationWithReference):
-        return skipped_finding("the judge received no reference answer")
+        return skipped_finding(Reason(code="no_reference_asked"))
     if reply.refuses("claims.*.reference", "reference_claims.*"):
         return failed_finding(REFUSED)
     by_number: dict[int, list[NumberedClaim]] = {}
@@ -63,7 +63,7 @@ def claims_by_reference(
         if 1 <= part.reference <= len(subject.case.references):
             by_number.setdefault(part.reference, []).append((place, part))
     if not by_number and examination.response != "declines":
-        return failed_finding("the judge did not rate any reference claim")
+        return failed_finding(Reason(code="reference_claims_unrated"))
     # In the order of the references: of equally good ones the first counts.
     return examination, dict(sorted(by_number.items()))
 
@@ -116,8 +116,8 @@ class Correctness(JudgedMetric):
             return reference_claims
         examination, claims_of = reference_claims
         if examination.response == "declines":
-            parts = {"precision": None, "recall": 0.0}
-            return Finding("scored", 0.0, label=False, parts=parts, reason="the answer declines")
+            parts, reason = {"precision": None, "recall": 0.0}, str(Reason(code="answer_declines"))
+            return Finding("scored", 0.0, label=False, parts=parts, reason=reason)
         claims = subject.claims(reply)
         # Of several references a claim may contradict one and still be right by another.
         alone = len(subject.case.references) == 1
@@ -135,7 +135,7 @@ class Correctness(JudgedMetric):
             label=stated >= _MIN_RECALL and not contradicted,
             parts={"precision": precision, "recall": stated},
             claims=stated_claims(best, reply),
-            reason="it contradicts the reference" if contradicted else None,
+            reason=str(Reason(code="contradicts_reference")) if contradicted else None,
         )
 
 
@@ -182,17 +182,17 @@ class Completeness(JudgedMetric):
         claims = stated_claims(best, reply)
         if examination.response == "declines":  # it states none, whatever the judge says of them
             claims = tuple(claim.model_copy(update={"support": "unsupported"}) for claim in claims)
-            reason = "the answer declines"
+            reason = str(Reason(code="answer_declines"))
             return Finding("scored", 0.0, label=False, claims=claims, reason=reason)
-        omitted = sum(claim.support != "supported" for claim in claims)
+        omitted, count = sum(claim.support != "supported" for claim in claims), len(claims)
         chances = [claim.probability for claim in claims if claim.probability is not None]
         return Finding(
             "scored",
             value=claim_recall(best),
             label=omitted == 0,
-            probability=min(chances) if len(chances) == len(claims) else None,
+            probability=min(chances) if len(chances) == count else None,
             claims=claims,
-            reason=f"{omitted} of {len(claims)} reference claims not stated" if omitted else None,
+            reason=str(Reason(code="claims_omitted", n=omitted, of=count)) if omitted else None,
         )
 
 
@@ -229,7 +229,7 @@ class NoiseSensitivity(JudgedMetric):
     def read(self, subject: Subject, reply: Reply) -> Finding:
         """Count the incorrect claims that rest on a passage."""
         if not subject.context:
-            return skipped_finding("no passage reached the prompt")
+            return skipped_finding(Reason(code="empty_prompt"))
         claims = claims_with_references(subject, reply)
         if isinstance(claims, Finding):
             return claims

@@ -22,6 +22,7 @@ from misslink.judge.prompts import Criterion, Prompts
 from misslink.judge.protocol import Reply
 from misslink.metrics import SOURCE_METRICS
 from misslink.registry import judged_metrics, rank_metric_key
+from misslink.types import Reason
 
 _PREFIX = "rubric:"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -108,12 +109,12 @@ class Rubric(JudgedMetric):
         judged = reply.parsed.criteria if isinstance(reply.parsed, JudgedCriteria) else ()
         place = next((n for n, each in enumerate(judged) if each.criterion == self.name), None)
         if place is None:
-            return failed_finding("the judge left this criterion out")
+            return failed_finding(Reason(code="criterion_left_out"))
         met, where = judged[place].met, f"criteria.{place}.met"
         if reply.refuses(where):
             return failed_finding(REFUSED)
         if met is None:
-            return skipped_finding("the judge does not judge criteria")
+            return skipped_finding(Reason(code="criteria_not_judged"))
         return Finding(
             "scored",
             value=_VALUES[met],

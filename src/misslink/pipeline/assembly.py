@@ -61,7 +61,6 @@ from misslink.pipeline.traces import CaptureResult, RankingResult
 from misslink.pipeline.verdicts import CalibratedRun, measure_error_by_exposure, score_drift
 from misslink.registry import late_function
 from misslink.render.format import as_sentence
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import mean_scores
 from misslink.types import RUN_FORMAT, Case, Reason, Run, Trace
 
@@ -257,7 +256,7 @@ def _warnings(
     captured: Sequence[Reason], judge_note: str | None, label_notes: Sequence[str]
 ) -> list[Note]:
     """What a reader of any output must know, each with a code."""
-    messages = [(reason.code, as_sentence(describe_reason(reason))) for reason in captured]
+    messages = [(reason.code, as_sentence(str(reason))) for reason in captured]
     messages += [("judge", f"Judge: {judge_note}.")] if judge_note else []
     messages += [("labels", f"Labels: {note}") for note in label_notes]
     return [Note(code=code, message=message) for code, message in messages]
@@ -270,7 +269,7 @@ def _other_epoch(cases: Sequence[Case], now: JudgeEpoch | None) -> Iterator[Reas
     if others:
         was = others[0].model.split()[0]
         reason = Reason(code="suite_of_other_judge", n=len(others), of=len(cases), was=was)
-        _log.warning("%s", describe_reason(reason))
+        _log.warning("%s", str(reason))
         yield reason
 
 

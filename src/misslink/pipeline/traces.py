@@ -23,7 +23,6 @@ from misslink.parts import LazyMapping, by_case
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.render.format import shorten
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import LabelledNeed, case_needs, match_needs, score_cases, unmatched_reason
 from misslink.timeouts import map_concurrently
 from misslink.types import Case, Passage, Reason, Run, Trace
@@ -112,7 +111,7 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
         *warnings,
     ]
     for warning in warnings:
-        _log.warning("%s", describe_reason(warning))
+        _log.warning("%s", str(warning))
     return CaptureResult(kept, corpus, watcher, warnings, k)
 
 

@@ -18,7 +18,6 @@ from misslink.judge.calibration import Calibration
 from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.shards import evaluate_shards
 from misslink.render.format import as_sentence, pluralize
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import case_exposures, cluster_cases
 from misslink.types import Outcome, Reason, Run, Trace, Verdict
 
@@ -118,7 +117,7 @@ def _calibrate_on_labels(
         elif calibrated.verdict == TOO_FEW:
             notes.append(f"The labels of {metric} are too few to say whether to use this judge.")
     if unverified:
-        sentence = describe_reason(Reason(code="unverified_labels", n=unverified))
+        sentence = str(Reason(code="unverified_labels", n=unverified))
         notes.append(as_sentence(sentence))
     if not labels.items:
         notes.append("No case that was evaluated is labelled.")
@@ -177,11 +176,11 @@ def _weakness_of_labels(document: Mapping[str, Any]) -> str | None:
     """Why labels do not show that a judge is better than chance; None where they do."""
     rates = stored_calibration.judge_error_rates(CalibrationDocument.read(document))
     if rates is None:
-        return describe_reason(Reason(code="no_error_rates"))
+        return str(Reason(code="no_error_rates"))
     accuracy = rates.balanced_accuracy
     if accuracy.value is None or accuracy.low is None:
-        return accuracy.reason or describe_reason(Reason(code="no_labels"))
+        return accuracy.reason or str(Reason(code="no_labels"))
     if accuracy.low <= 1 / 2:
         measured = {"accuracy": accuracy.value, "low": accuracy.low}
-        return describe_reason(Reason(code="judge_not_above_chance", n=rates.n, **measured))
+        return str(Reason(code="judge_not_above_chance", n=rates.n, **measured))
     return None

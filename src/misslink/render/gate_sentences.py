@@ -31,6 +31,14 @@ def metric_in_words(metric: str) -> str:
     return metric
 
 
+def _gates_counted(gates: int, errors: int, warnings: int, questions: int) -> str:
+    of, over = pluralize(gates, "gate"), f"over {pluralize(questions, 'question')}"
+    if not errors + warnings:
+        return f"All of {of} passed {over}."
+    more = f"; {warnings:,}{' more' if errors else ''} {'warns' if warnings == 1 else 'warn'}"
+    return f"{f'{errors:,}' if errors else 'None'} of {of} failed {over}{more if warnings else ''}."
+
+
 def _called(metric: str, *, corrected: bool) -> str:
     name = metric_in_words(metric)
     return f"{name} (corrected)" if corrected else name
@@ -250,6 +258,7 @@ def _summary_of_other_cases(baseline: int | None, run: int) -> str:
 
 
 GATE_SENTENCES: dict[str, str | Callable[..., str]] = {
+    "gates_counted": _gates_counted,
     # why it failed or passed
     "met": _met,
     "below_floor": partial(_limit_not_met, side="below the floor"),

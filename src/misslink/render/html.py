@@ -23,7 +23,7 @@ from misslink.render.format import (
     pluralize,
     shorten,
 )
-from misslink.render.markdown import code_span, escape_markdown, escape_with_commands, single_line
+from misslink.render.markdown import code_span, escape_markdown, escape_with_commands
 from misslink.text.normalization import HIDDEN_MARK
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _FILTERS = {
     "thousands": lambda number: f"{number + 0:,}",  # the sum names what is missing
     "pluralize": pluralize,
     "shorten": shorten,
-    "printable": single_line,
     "estimate": lambda estimate, name="share": format_estimate(name, estimate),
     "difference": lambda estimate, name="share": format_difference(name, estimate),
     "share_of": format_share_of,

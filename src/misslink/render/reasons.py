@@ -17,8 +17,10 @@ from misslink.render.format import (
 )
 from misslink.render.gate_sentences import GATE_SENTENCES
 from misslink.render.miss_sentences import MISS_SENTENCES
+from misslink.render.rerun_sentences import RERUN_SENTENCES
 from misslink.render.retrieval_sentences import RETRIEVAL_SENTENCES
 from misslink.render.statistics_sentences import STATISTICS_SENTENCES
+from misslink.render.verdict_sentences import VERDICT_SENTENCES
 from misslink.types import Estimate, Reason
 
 
@@ -169,11 +171,13 @@ def _strata_disagree(p: float) -> str:
 
 SENTENCES: dict[str, str | Callable[..., str]] = {
     **CALIBRATION_SENTENCES,
+    **RERUN_SENTENCES,
     **RETRIEVAL_SENTENCES,
     **COMPARISON_SENTENCES,
     **GATE_SENTENCES,
     **MISS_SENTENCES,
     **STATISTICS_SENTENCES,
+    **VERDICT_SENTENCES,
     # an estimate
     "no_cases": "there are no cases",
     "no_such_cases": "{metric} has no cases",

@@ -110,6 +110,23 @@ RETRIEVAL_SENTENCES: dict[str, str | Callable[..., str]] = {
     "ask_vocabulary": "Do questions and their relevant passages share words?",
     "ask_boundaries": "Is each evidence text within one chunk?",
     "check_not_measured": "Not measured: {why}.",
+    "no_text_seen": "no passage with a text was seen",
+    "no_text_prompted": "no prompt has a passage with a text",
+    "no_embedding_seen": "no embedding was available",
+    "no_relevant_and_search": "no case has both relevant passages and a recorded search",
+    "not_asked_deeper": "the retriever was not asked for more passages",
+    "no_scores_of_both": "no retrieved passages, relevant and irrelevant ones, have a score",
+    "no_relevant_text": "the text of no relevant passage is known",
+    "no_evidence_located": "no evidence text was given or found",
+    # missing labels
+    "no_judge_of_passages": (
+        "no language model judged which passages are relevant, and the heuristic judge cannot say"
+    ),
+    "label_missing": "{judge} calls it relevant, and {why}",
+    "answer_rests_on_it": "the correct answer rests on it",
+    "suffices_without_relevant": (
+        "the other passages suffice for an answer, although a relevant one was missing"
+    ),
     "checked_chunks": _chunks,
     "checked_embedding": _embedding,
     "checked_recall": _recall,

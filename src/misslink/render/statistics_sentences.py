@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-STATISTICS_SENTENCES = {
+from collections.abc import Callable
+
+
+def _equal_differences(by: float) -> str:
+    problem = "all cases differ by the same" if by else "no case differs"
+    return f"{problem}, so the differences have no spread"
+
+
+STATISTICS_SENTENCES: dict[str, str | Callable[..., str]] = {
     # agreement and correlation
     "no_double_rating": "no item has two ratings",
     "constant_ratings": "all ratings are the same: there is no disagreement to expect",
@@ -24,6 +32,8 @@ STATISTICS_SENTENCES = {
     "no_strata": "no strata",
     "empty_group": "one of the two groups is empty",
     "small_group": "one of the two groups has fewer than two cases",
+    "one_group": "fewer than two groups have cases",
+    "one_outcome": lambda bad, cases: f"{'all' if bad else 'none'} of the {cases} cases are bad",
     # labels and calls
     "no_positive_label": "no case has the positive label",
     "no_negative_label": "no case has the negative label",
@@ -47,6 +57,10 @@ STATISTICS_SENTENCES = {
     "few_values": "{n} values are too few for an interval",
     "one_cluster": "one cluster does not show how clusters differ",
     "no_shared_value": "no case has a value in both",
+    "one_shared_value": "fewer than two cases have a value in both",
+    "no_difference": "no case differs",
+    "equal_differences": _equal_differences,
+    "dependent_cases": "cases of a cluster are not independent",
     "effect_size": "an effect size is given without an interval",
     "no_change": "no case changed",
     "no_loss_for_odds": "no case changed from yes to no, so there are no odds",
@@ -57,4 +71,7 @@ STATISTICS_SENTENCES = {
     "few_units": "each variant needs {needed} units first",
     "units_without_spread": "there are too few units, or all have the same value",
     "variant_without_value": "a variant has no unit with a value",
+    # control charts
+    "learning": "{n} of {of} runs to learn from",
+    "unsteady": "no {learn} runs in a row are steady enough to learn from",
 }

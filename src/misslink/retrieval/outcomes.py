@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import matching
 from misslink.types import Case, Outcome, Passage, Reason, RetrievalMiss, Trace
 
@@ -88,7 +87,7 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     if not alternatives:
         blind = any(case.evidence.values())
         if blind:
-            note = describe_reason(Reason(code="no_text_to_match"))
+            note = str(Reason(code="no_text_to_match"))
             return RetrievalOutcome("unknown", note=note)
         return RetrievalOutcome("unlabelled")
     # By its id alone a passage says what is in the prompt only where it was not cut.
@@ -106,7 +105,7 @@ def retrieval_outcome(case: Case, trace: Trace, k: int) -> RetrievalOutcome:
     is_partial = matches or any(miss.passage_id in cut for miss in missed)
     retrieval: Literal["hit", "partial", "miss"] = "partial" if is_partial else "miss"
     split = {hit.need.id: [part.id for part in hit.passages] for hit in matches if hit.split}
-    split_note = describe_reason(Reason(code="found_split", split=split)) if split else None
+    split_note = str(Reason(code="found_split", split=split)) if split else None
     return RetrievalOutcome("hit" if not missed else retrieval, matches, missed, split_note)
 
 
@@ -132,8 +131,8 @@ def retrieval_cutoff(trace: Trace, k: int) -> int:
 def unmeasured_reason(trace: Trace) -> str | None:
     """Why level 1 of a case cannot be measured; None where it can."""
     if trace.unmeasured is None and trace.error is not None and not trace.retrieved:
-        return describe_reason(Reason(code="failed_before_retrieval"))
-    return describe_reason(trace.unmatched) if trace.unmatched else trace.unmeasured
+        return str(Reason(code="failed_before_retrieval"))
+    return str(trace.unmatched) if trace.unmatched else trace.unmeasured
 
 
 def unmatched_reason(traces: Iterable[Trace]) -> Reason | None:

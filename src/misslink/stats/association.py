@@ -269,11 +269,9 @@ def trend_test(groups: Sequence[tuple[int, int]]) -> TrendTest:
     filled = [(place, bad, n) for place, (bad, n) in enumerate(groups) if n]
     all_bad, cases = sum(bad for _, bad, _ in filled), sum(n for _, _, n in filled)
     if len(filled) < 2:
-        return TrendTest(None, reason="fewer than two groups have cases")
+        return TrendTest(None, reason=str(Reason(code="one_group")))
     if all_bad in {0, cases}:
-        return TrendTest(
-            None, reason=f"{'all' if all_bad else 'none'} of the {cases} cases are bad"
-        )
+        return TrendTest(None, reason=str(Reason(code="one_outcome", bad=all_bad, cases=cases)))
     middle = sum(place * n for place, _, n in filled) / cases
     scores = [place - middle for place, _, _ in filled]
     score = math.fsum(s * bad for s, (_, bad, _) in zip(scores, filled, strict=True))

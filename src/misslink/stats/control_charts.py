@@ -13,6 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from misslink.types import Reason
+
 _OUTLIER_SDS = (
     5.0  # robust standard deviations from the median: no reading of an app as it usually is
 )
@@ -75,7 +77,7 @@ class ProcessBaseline:
 
 def learn_baseline(
     values: Sequence[float | None], learn: int, step: float, *, tail: Literal[-1, 0, 1] = 0
-) -> ProcessBaseline | str:
+) -> ProcessBaseline | Reason:
     """Learn how a measure is while nothing is wrong, from the first steady stretch of a series.
 
     Of every `learn` readings in a row those that lie more than 5 robust standard deviations (of
@@ -114,11 +116,11 @@ def learn_baseline(
     >>> learnt.centre, learnt.sd, learnt.is_floor
     (0.9, 0.1, True)
     >>> learn_baseline([0.9, None], 3, step=0.1)
-    '1 of 3 runs to learn from'
+    Reason(code='learning', n=1, of=3)
     """
     measured = [(place, value) for place, value in enumerate(values) if value is not None]
     if len(measured) < learn:
-        return f"{len(measured)} of {learn} runs to learn from"
+        return Reason(code="learning", n=len(measured), of=learn)
     for first in range(len(measured) - learn + 1):
         window = measured[first : first + learn]
         middle = statistics.median(value for _, value in window)
@@ -143,7 +145,7 @@ def learn_baseline(
             skew=tail * step / sd,
             offset=tail * (sd * sd - spread * spread) / step,
         )
-    return f"no {learn} runs in a row are steady enough to learn from"
+    return Reason(code="unsteady", learn=learn)
 
 
 def _has_drift(values: Sequence[float]) -> bool:

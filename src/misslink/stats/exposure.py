@@ -292,7 +292,7 @@ def rated_exposure_risks(
     values[3] = values[:2] @ called.sizes[:2] / max(called.sizes[3], 1)
     lacking[3] = lacking[0] or lacking[1]
     groups = replace(called, values=values, drawn=drawn, lacking=lacking)
-    return _compare_groups(groups, "rogan-gladen by exposure", cases)
+    return _compare_groups(groups, method="rogan-gladen by exposure", cases=cases)
 
 
 @dataclass(frozen=True)

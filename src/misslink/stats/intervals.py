@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -286,55 +285,6 @@ def quantiles(drawn: Floats, level: float = LEVEL) -> tuple[float, float]:
     """Return both ends of the middle `level` of the drawn numbers."""
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
-
-
-@dataclass(frozen=True)
-class MeanBand:
-    """The means of several rows of values with their intervals, one entry a row, of `n` cases."""
-
-    value: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-    n: int
-
-
-def mean_band(values: Floats) -> MeanBand:
-    """Return the mean of each row, with the normal form of the interval of `mean`.
-
-    Parameters
-    ----------
-    values : array of float, shape (rows, cases)
-        In [0, 1].
-
-    Returns
-    -------
-    MeanBand
-        From the mean and standard deviation of the posterior that `mean` draws from, so that a
-        row of equal values has an interval too. Empty without cases.
-
-    Raises
-    ------
-    ValueError
-        A value is not a number in [0, 1].
-
-    Examples
-    --------
-    >>> band = mean_band(np.array([[1.0, 0.0, 0.5, 0.5], [1.0, 1.0, 1.0, 1.0]]))
-    >>> band.value, band.n
-    ((0.5, 1.0), 4)
-    """
-    n = values.shape[1]
-    if not n:
-        return MeanBand((), (), (), 0)
-    if not ((values >= -_ROUNDING) & (values <= 1 + _ROUNDING)).all():
-        raise ValueError("values must be numbers in [0, 1]; leave missing ones out")
-    centre = np.clip(values.mean(axis=1), 0, 1)
-    middle = (values.sum(axis=1) + 0.5) / (n + 1)
-    second = (np.square(values).sum(axis=1) + 0.5) / (n + 1)
-    half = critical_value() * np.sqrt(np.maximum(second - middle**2, 0) / (n + 2))
-    low = np.clip(np.minimum(middle - half, centre), 0, 1)
-    high = np.clip(np.maximum(middle + half, centre), 0, 1)
-    return MeanBand(tuple(centre.tolist()), tuple(low.tolist()), tuple(high.tolist()), n)
 
 
 def median(values: Sequence[float]) -> Estimate:

@@ -108,7 +108,7 @@ def paired_difference(
     if not differences:
         return PairedComparison(Estimate.missing(Reason(code="no_shared_value")), None, None)
     n = len(differences)
-    moments, _ = _moments(differences)
+    moments = _moments(differences)
 
     @cache
     def p_at(shift: float) -> float:
@@ -119,7 +119,9 @@ def paired_difference(
     return PairedComparison(
         difference=interval_of_test(estimate, p_at, level),
         p=p_at(0.0),
-        detectable=detectable_shift(n) * moments[1] / math.sqrt(n) if moments else None,
+        detectable=detectable_shift(n) * moments[1] / math.sqrt(n)
+        if isinstance(moments, tuple)
+        else None,
     )
 
 
@@ -416,9 +418,9 @@ def paired_t(differences: Sequence[float]) -> PairedTTest:
     (3.464, 0.074, 2)
     """
     n = len(differences)
-    moments, reason = _moments(differences)
-    if moments is None:
-        return PairedTTest(None, None, max(n - 1, 0), reason)
+    moments = _moments(differences)
+    if isinstance(moments, Reason):
+        return PairedTTest(None, None, max(n - 1, 0), str(moments))
     from scipy.special import stdtr
 
     centre, spread = moments
@@ -450,27 +452,26 @@ def cohens_dz(differences: Sequence[float]) -> Estimate:
     2.0
     """
     n, method = len(differences), "cohen's d_z"
-    moments, reason = _moments(differences)
-    if moments is None:
-        return Estimate.missing(reason, n=n, method=method)
+    moments = _moments(differences)
+    if isinstance(moments, Reason):
+        return Estimate.missing(moments, n=n, method=method)
     value, no_interval = moments[0] / moments[1], Reason(code="effect_size")
     return intervals.without_interval(value, no_interval, n=n, method=method)
 
 
-def _moments(differences: Sequence[float]) -> tuple[tuple[float, float] | None, str]:
+def _moments(differences: Sequence[float]) -> tuple[float, float] | Reason:
     """Mean and standard deviation, or why there is no spread."""
     n = len(differences)
     if n <= 1:
-        return None, "fewer than two cases have a value in both"
+        return Reason(code="one_shared_value")
     rounded = [round(difference, _DECIMALS) for difference in differences]
     if min(rounded) == max(rounded):
-        problem = "no case differs" if not rounded[0] else "all cases differ by the same"
-        return None, f"{problem}, so the differences have no spread"
+        return Reason(code="equal_differences", by=rounded[0])
     centre = math.fsum(differences) / n
     spread = math.sqrt(
         math.fsum((difference - centre) ** 2 for difference in differences) / (n - 1)
     )
-    return (centre, spread), ""
+    return centre, spread
 
 
 @dataclass(frozen=True)
@@ -535,7 +536,7 @@ def wilcoxon_test(differences: Sequence[float]) -> SignedRankTest:
     rounded = rounded[rounded != 0]
     n = len(rounded)
     if not n:
-        return SignedRankTest(0.0, 0.0, None, None, 0, "none", "no case differs")
+        return SignedRankTest(0.0, 0.0, None, None, 0, "none", str(Reason(code="no_difference")))
     ranks = rankdata(np.abs(rounded))
     total = n * (n + 1) / 2
     positive = float(ranks[rounded > 0].sum())

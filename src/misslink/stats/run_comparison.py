@@ -131,7 +131,7 @@ def _test_metric(
         None,
     )
     if clusters is not None:
-        reason = "cases of a cluster are not independent"
+        reason = str(Reason(code="dependent_cases"))
         t_test = paired_tests.PairedTTest(None, None, 0, reason)
         wilcoxon = paired_tests.SignedRankTest(0.0, 0.0, None, None, 0, "none", reason)
     elif both and all(x in {0.0, 1.0} and y in {0.0, 1.0} for x, y, _ in both):

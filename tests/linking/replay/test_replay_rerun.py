@@ -16,7 +16,7 @@ from misslink.linking.replay.rerun import (
     ReplayCache,
     judging_difference,
 )
-from misslink.types import Passage, Run, Trace
+from misslink.types import Passage, Reason, Run, Trace
 from replayed_app import (
     JUDGE,
     K,
@@ -178,22 +178,29 @@ def test_the_same_judge_on_the_same_terms_judges_alike():
 
 
 @pytest.mark.parametrize(
-    ("judge", "manifest", "said"),
+    ("judge", "manifest", "what", "differs"),
     [
-        (Stub("openai:n"), {}, "was judged by openai:m, the replay by openai:n"),
-        (Stub(temperature=0.7), {}, "had temperature 0, the replay's has 0.7"),
-        (Stub(seed=3), {}, "had seed not given, the replay's has 3"),
+        (Stub("openai:n"), {}, "judge", {"was": "openai:m", "now": "openai:n"}),
+        (
+            Stub(temperature=0.7),
+            {},
+            "setting",
+            {"setting": "temperature", "was": "0", "now": "0.7"},
+        ),
+        (Stub(seed=3), {}, "setting", {"setting": "seed", "was": "not given", "now": "3"}),
+        (Stub(), {"judging": {"repeats": 3}}, "repeats", {"was": 3, "now": 1}),
         (
             Stub(),
-            {"judging": {"repeats": 3}},
-            "asked the judge 3 times per question, and the replay 1 times",
+            {"prompts": [{"name": "examination", "sha256": "0"}]},
+            "prompt",
+            {"prompt": "examination"},
         ),
-        (Stub(), {"prompts": [{"name": "examination", "sha256": "0"}]}, "prompt 'examination'"),
-        (Stub(), {"prompts": [{"name": "gone", "sha256": "0"}]}, "prompt 'gone'"),
+        (Stub(), {"prompts": [{"name": "gone", "sha256": "0"}]}, "prompt", {"prompt": "gone"}),
     ],
 )
-def test_what_differs_is_said(judge, manifest, said):
-    assert said in judging_difference(run_by(Stub(), **manifest), judge, BUILT_IN)
+def test_what_differs_is_said(judge, manifest, what, differs):
+    found = judging_difference(run_by(Stub(), **manifest), judge, BUILT_IN)
+    assert found == Reason(code=f"replay_other_{what}", **differs)
 
 
 @pytest.mark.parametrize("inputs", [{}, None])

@@ -11,7 +11,6 @@ from itertools import islice
 from misslink.capture.injection import InjectedSearch
 from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.replay.sequence import ARMS
-from misslink.render.reasons import describe_reason
 from misslink.retrieval import LabelledNeed, match_needs, relevant_ids
 from misslink.text.near_duplicates import is_near_duplicate
 from misslink.text.normalization import sentence_spans, stems
@@ -152,16 +151,16 @@ def plan_case(
         All passages of the run with their texts, the shortest first: the placebos are drawn from them.
     """
     if trace.unmeasured is not None:
-        return f"what was retrieved is not known: {trace.unmeasured}"
+        return str(Reason(code="retrieved_unknown", why=trace.unmeasured))
     if trace.answer is None:
-        return f"the app gave no answer: {trace.error or 'its trace holds none'}"
+        return str(Reason(code="not_answered", why=trace.error))
     retrieved = tuple(
         passage if passage.text else known_passages.get(passage.id, passage)
         for passage in trace.retrieved
     )
     blank = next((passage.id for passage in retrieved if not passage.text), None)
     if blank is not None:
-        return f"the retrieved passage '{blank}' has no text to inject"
+        return str(Reason(code="blank_passage", passage=blank))
     trace = trace.model_copy(update={"retrieved": retrieved})
     return _Planner(case, trace, link, k, known_passages).plan()
 
@@ -206,10 +205,10 @@ class _Planner:
             _PERFECT in arms or (not link.missed and self._is_complete)
         )
         if not arms and not complete:
-            return self._why_not(injected, leads=leads, decoys=decoys)
+            return str(self._why_not(injected, leads=leads, decoys=decoys))
         note = None
         if _MISSED in arms and len(injected) < len(misses) - len(self.cut):
-            note = f"{len(injected)} of {len(link.missed)} missed passages were injected"
+            note = str(Reason(code="injected", n=len(injected), of=len(link.missed)))
         evidence = tuple({p.id: p for name in texts for p in texts[name]}.values())
         return ReplayPlan(
             case, self.trace, link.failure or "", evidence, arms, decoys, complete,
@@ -288,26 +287,18 @@ class _Planner:
 
     def _why_not(
         self, injected: Sequence[Passage], *, leads: bool, decoys: Sequence[Passage]
-    ) -> str:
+    ) -> Reason:
         missed = self.link.missed
         if missed and not injected:
-            return (
-                f"the missed passage '{missed[0].passage_id}' has no text: it was never retrieved, "
-                "and the gold set gives no evidence"
-            )
+            return Reason(code="missed_without_text", passage=missed[0].passage_id)
         if leads and injected:
-            return "the app already had the missed passages in the first places"
+            return Reason(code="missed_already_first")
         if injected and len(decoys) < len(injected):
-            return (
-                "the run has no irrelevant passage that could be its placebo; evaluate more cases"
-            )
+            return Reason(code="no_placebo_passage")
         if self.link.failure == "gold_suspect":
-            return describe_reason(Reason(code="reference_suspected"))
-        if self.case.relevant or self.case.relevant_any or self.case.evidence:
-            return describe_reason(Reason(code="nothing_to_try"))
-        return (
-            "no relevant passage is known: without labels nothing says what the prompt should hold"
-        )
+            return Reason(code="reference_suspected")
+        labelled = self.case.relevant or self.case.relevant_any or self.case.evidence
+        return Reason(code="nothing_to_try" if labelled else "nothing_labelled_to_inject")
 
     def _decoys(self, like: Sequence[Passage]) -> tuple[Passage, ...]:
         """Irrelevant passages, as many for each of `like` as it may be repeated.

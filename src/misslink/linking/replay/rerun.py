@@ -25,28 +25,26 @@ from misslink.judge.judged_metric import JudgedMetric, Subject
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.registry import judged_metrics
-from misslink.types import Case, Passage, Run, Trace, Verdict
+from misslink.types import Case, Passage, Reason, Run, Trace, Verdict
 
 
-def judging_difference(run: Run, judge: Judge, prompts: Prompts, repeats: int = 1) -> str | None:
+def judging_difference(run: Run, judge: Judge, prompts: Prompts, repeats: int = 1) -> Reason | None:
     """Return how the judging of a replay differs from that of its run; None if it does not."""
     manifest = manifest_of(run)
     if manifest.judge != judge.name:
-        return f"the run was judged by {manifest.judge or None}, the replay by {judge.name}"
+        return Reason(code="replay_other_judge", was=manifest.judge or None, now=judge.name)
     before = manifest.judge_identity
     now = flatten_inputs(judge.identity)
     for name in sorted({*before, *now} if before else ()):
         if before.get(name) != now.get(name):
-            return (
-                f"the run's judge had {name} {before.get(name, 'not given')}, "
-                f"the replay's has {now.get(name, 'not given')}"
-            )
+            was, is_now = (values.get(name, "not given") for values in (before, now))
+            return Reason(code="replay_other_setting", setting=name, was=was, now=is_now)
     put = manifest.judging.repeats
     if put is not None and put != repeats:
-        return f"the run asked the judge {put} times per question, and the replay {repeats} times"
+        return Reason(code="replay_other_repeats", was=put, now=repeats)
     for ref in manifest.prompts:
         if ref.name not in prompts.names() or prompts.load(ref.name).ref.sha256 != ref.sha256:
-            return f"the prompt '{ref.name}' is not the run's"
+            return Reason(code="replay_other_prompt", prompt=ref.name)
     return None
 
 
@@ -421,8 +419,7 @@ class Rerunner:
         if only_kept:
             raise NotCachedError
         if getattr(self.judge, "not_asked", 0):
-            spent = "the judge's budget or time is spent, so the app was not called either"
-            return Trace(case_id=case.id, unmeasured=spent)
+            return Trace(case_id=case.id, unmeasured=str(Reason(code="budget_spent")))
         self.generated += 1
         id_key = self._watcher.id_key
         if passages is None:

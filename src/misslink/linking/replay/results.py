@@ -21,7 +21,7 @@ from misslink.linking.replay.plan import GOOD, replay_group
 from misslink.linking.replay.sequence import ARMS, PLACEBO, CauseEvidence, confirm
 from misslink.parts import by_case
 from misslink.stats import proportion
-from misslink.types import Case, Estimate, Run, Trace, Verdict
+from misslink.types import Case, Estimate, Reason, Run, Trace, Verdict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,14 +36,14 @@ ARM_OWNERS = dict(
 )
 # Replayed failures below which there is no causal fraction: its interval is wider than 60 points.
 MIN_REPLAYED = 10
-_METHOD = "paired net effect, dirichlet"
+_METHOD = "paired net effect, dirichlet"  # of the causal fraction
 _DRAWS = 20_000
 _LEVEL = 0.95
 _PRIOR = 0.5  # cases added to the answers of each kind: failed or not, with a missed passage or not
 # Cases added to those that the treatment alone turned, and to those that the placebo alone did. Of
 # 0.25, 0.5, 0.75 and 1 the one whose intervals cover best over 5 to 100 cases.
 _EFFECT_PRIOR = 0.75
-_NO_CASE = "no case was replayed"
+_NO_CASE = Reason(code="nothing_replayed")
 
 
 @dataclass(frozen=True)
@@ -82,9 +82,11 @@ def replay_outcome(
     dropped = injected - {passage.id for passage in trace.context(k)}
     reason = trace.unmeasured
     if reason is None and trace.answer is None:
-        reason = f"{APP_FAILED}: {trace.error}" if trace.error else "the app gave no answer"
+        reason = (
+            f"{APP_FAILED}: {trace.error}" if trace.error else str(Reason(code="no_answer_given"))
+        )
     elif reason is None and dropped:
-        reason = f"'{min(dropped)}' was injected and did not reach the prompt"
+        reason = str(Reason(code="injected_in_vain", passage=min(dropped)))
     elif reason is None and known.failed(known.sufficient_judge):
         name = "unfaithful" if known.answer == "unfaithful" else "wrong"
         if known.declined:
@@ -95,7 +97,7 @@ def replay_outcome(
     elif reason is None:
         reason = known.unknown_reason
         if known.answer == "declined" and known.correct is None:
-            reason = "the app declined, and the gold set does not say if it should"
+            reason = str(Reason(code="declined_unknown"))
     if reason is not None:
         return ReplayOutcome(None, "inconclusive", reason)
     return ReplayOutcome(bad=False, name="good", correct=known.correct)
@@ -269,17 +271,14 @@ def causal_fraction(
     import numpy as np
 
     if not failed:
-        return Estimate.missing("no answer of the run failed", method=_METHOD)
+        return Estimate.missing(Reason(code="nothing_failed"), method=_METHOD)
     with_miss = sum(missed.values()) - missed.get(GOOD, 0)
     if not with_miss:
-        return Estimate.missing("no failed answer missed a passage", method=_METHOD)
+        return Estimate.missing(Reason(code="no_failed_miss"), method=_METHOD)
     counts = Counter(record.group for record in records)
     replayed = len(records) - counts[GOOD]
     if replayed < MIN_REPLAYED:
-        why = (
-            f"{replayed} failed {'answer was' if replayed == 1 else 'answers were'} replayed, and "
-            f"below {MIN_REPLAYED} the fraction says nothing; evaluate more cases"
-        )
+        why = Reason(code="few_replayed", n=replayed, needed=MIN_REPLAYED)
         return Estimate.missing(why, n=replayed, method=_METHOD)
     good = missed.get(GOOD, 0) if counts[GOOD] else 0
     seen = sum(missed[group] for group in counts if group != GOOD)
@@ -295,7 +294,7 @@ def causal_fraction(
 
 
 def replay_figures(
-    run: Run, records: Sequence[ReplayRecord], *, seed: int, difference: str | None
+    run: Run, records: Sequence[ReplayRecord], *, seed: int, difference: Reason | None
 ) -> ReplayFigures:
     """Return the figures of ``replay.json``.
 
@@ -305,7 +304,7 @@ def replay_figures(
     records : sequence of ReplayRecord
         Skipped ones among them.
     seed : int
-    difference : str or None
+    difference : Reason or None
         How the replay's judge differs from the run's: then there is no causal fraction, because the
         failed answers were counted by another judge.
     """
@@ -322,7 +321,7 @@ def replay_figures(
     paired = [record for record in usable if record.paired]
     causal = causal_fraction(failed, missed, paired, seed=seed)
     if difference is not None:
-        causal = Estimate.missing(f"{difference}; evaluate the run again, then replay")
+        causal = Estimate.missing(Reason(code="judged_otherwise", how=str(difference)))
     confirmed = confirmed_cases(failures)
     owners = {link.case_id: link.owner for link in run.links}
     by_mode = {}
@@ -396,7 +395,7 @@ def _arm_rows(failures: Sequence[ReplayRecord]) -> tuple[ReplayedArm, ...]:
             owner=JUDGE,
             tried=len(failures),
             held=share_of([record.settled for record in failures]),
-            placebo_held=Estimate.missing("a judge has no placebo"),
+            placebo_held=Estimate.missing(Reason(code="judge_without_placebo")),
         )
     ]
     for arm, owner in ARM_OWNERS.items():

@@ -51,7 +51,6 @@ from misslink.linking.replay.results import (
 )
 from misslink.linking.replay.sequence import MAX_CALLS, PLACEBO, Calls, CauseEvidence
 from misslink.parts import by_case
-from misslink.render.reasons import describe_reason
 from misslink.timeouts import map_concurrently
 from misslink.types import Link, Reason, Run, Trace
 
@@ -144,7 +143,7 @@ async def replay_run(
     was, now = manifest_of(run).app, display_path(app) if isinstance(app, str) else None
     warnings = []
     if was and now and was != now:
-        message = describe_reason(Reason(code="other_app", was=was, now=now))
+        message = str(Reason(code="other_app", was=was, now=now))
         warnings.append(Note(code="other_app", message=message))
         _log.warning("%s", message)
     replay = Replay(
@@ -351,7 +350,7 @@ class CaseReplay:
         try:
             await self._ask(self.calls.next_call(self._luck_of_others(luck)))
         except NotCachedError:
-            self._ended = "an answer is not kept"
+            self._ended = str(Reason(code="answer_not_kept"))
 
     def _luck_of_others(self, luck: tuple[int, int]) -> tuple[int, int]:
         return luck[0] - self.calls.held[PLACEBO], luck[1] - self.calls.tried[PLACEBO]

@@ -13,7 +13,6 @@ from misslink.judge.calibration import Calibration
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.whatif.options import OptionResult, RetrievalBaseline
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
-from misslink.stats.association import risk_difference
 from misslink.types import Case, Estimate, Passage, Reason, Run, Trace, Verdict
 
 _DRAWS = 20_000
@@ -112,10 +111,6 @@ class EffectModel:
             for end, number in zip(("failed", "of"), self.replayed[failed], strict=True)
         }
         return (Reason(code="forecast_by_replay", **counts),)
-
-    def missed_matters(self) -> Estimate:
-        """The risk of failing after a miss minus that after a hit."""
-        return risk_difference(*self.risks["miss"], *self.risks["hit"])
 
     def avoided(self, changes: Iterable[ExposureChange], seed: int = 0) -> Estimate:
         """Return the failures that the changes would avoid; negative where there would be more.
@@ -228,7 +223,7 @@ class ForecastCheck:
             skipped=tuple(skipped),
         )
         if not failed or any(s.cases and not s.checked for s in strata.values()):
-            code = Reason(code="nothing_rerun", why=reason or "no case was judged")
+            code = Reason(code="nothing_rerun", why=reason or str(Reason(code="nothing_judged")))
             return Estimate.missing(code, n=checked), document
         return avoided_failures(transitions, checked, "rerun, binomial", seed), document
 
@@ -267,4 +262,4 @@ class ForecastCheck:
             deeper = [passage for passage in await self.deeper(case, width) if passage.text]
             if deeper:
                 return deeper[:width]
-        return f"{unseen} of the {width} passages are not known, as the app shows no deeper ranks"
+        return str(Reason(code="deeper_unseen", n=unseen, of=width))

@@ -31,7 +31,7 @@ from misslink.linking.whatif.options import (
     SearchTools,
     make_options,
 )
-from misslink.render.reasons import describe_reason
+from misslink.render.reasons import describe_note
 from misslink.render.retrieval_sentences import describe_option
 from misslink.retrieval import mean_scores, score_cases, unmeasured_reason
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
@@ -48,10 +48,6 @@ CHARACTERS_PER_TOKEN = 4  # of English text, the customary estimate where no tok
 _NO_TOOLS = SearchTools()
 # A search that returns other passages changes the tokens by some percent; more is another context.
 _MAX_LENGTHENING = 1.2
-_NO_CORPUS_NOTE = (
-    "Without a corpus only a larger k was tried, from the ranks that the run knows; "
-    "give --corpus or --app to try other searches."
-)
 _CUTOFF_METRICS = ("hit", "recall", "precision", "ndcg")
 _SIGNIFICANT = 0.05
 
@@ -120,7 +116,7 @@ async def evaluate_options(
     if any(width < 1 for width in tools.widths):
         raise InputError(f"k counts passages from 1, not {min(tools.widths)}")
     baseline = RetrievalBaseline.from_run(run)
-    passages, notes = None, [_NO_CORPUS_NOTE]
+    passages, notes = None, [describe_note(Reason(code="larger_k_alone"))]
     if corpus is not None:
         passages, notes = check_corpus(baseline, corpus)
     made, skipped = make_options(SearchContext(baseline, passages, tools), options)
@@ -165,7 +161,7 @@ async def evaluate_options(
         skipped=tuple(skipped),
         check=checked,
         basis="replayed" if model.replayed else "association",
-        notes=(*notes, *map(describe_reason, model.notes)),
+        notes=(*notes, *map(str, model.notes)),
         seed=seed,
     )
 
@@ -275,13 +271,14 @@ def _unknown_misses(baseline: RetrievalBaseline, result: OptionResult) -> str | 
     """How many cases are misses or hits in the run and unknown for an option, and why."""
     pairs = list(zip(baseline.outcomes(), result.outcomes(), result.traces, strict=True))
     reasons = Counter(
-        trace.unmeasured or "none of its relevant passages is known"
+        trace.unmeasured or str(Reason(code="relevant_unknown"))
         for before, after, trace in pairs
         if before is not None and after is None
     )
     known = sum(before is not None for before, _, _ in pairs)
     why = "; ".join(reason for reason, _ in reasons.most_common())
-    return f"not known for {reasons.total()} of {known} cases: {why}" if reasons else None
+    code = Reason(code="cases_unknown", n=reasons.total(), of=known, why=why)
+    return str(code) if reasons else None
 
 
 def baseline_metrics(
@@ -359,7 +356,7 @@ def context_tokens(baseline: RetrievalBaseline, result: OptionResult, seed: int)
     return {
         key: mean(values, seed=seed, bounds=None)
         if values
-        else Estimate.missing("no passage has a text")
+        else Estimate.missing(Reason(code="no_text"))
         for key, values in (("today", before), ("b", after))
     }
 
@@ -384,7 +381,6 @@ def _score_at_cutoff(
 # An index may well lack some of what is needed. One that lacks most of it is another corpus, in
 # which every option would look harmful.
 _MAX_MISSING_SHARE = 0.5
-_QUESTIONS_NOTE = "The corpus is searched with the questions as the gold set has them."
 
 
 def check_corpus(
@@ -418,16 +414,13 @@ def check_corpus(
         )
     notes = []
     if lacking:
-        notes.append(
-            f"The corpus lacks {len(lacking)} of the {len(needed)} passages that the gold set "
-            "names; no option can find them."
-        )
+        notes.append(Reason(code="corpus_lacks", n=len(lacking), of=len(needed)))
     if not (pool.knows_ids or pool.knows_texts):
-        notes.append("The corpus does not hold all that the app retrieved; it may be another one.")
-    notes.append(_QUESTIONS_NOTE)
+        notes.append(Reason(code="other_corpus"))
+    notes.append(Reason(code="searched_by_question"))
     if turns := sum(case.judged_question != case.question for case in today.cases):
-        notes.append(f"Turns of conversations searched by their standalone question: {turns}.")
-    return pool.passages, notes
+        notes.append(Reason(code="searched_standalone", turns=turns))
+    return pool.passages, [describe_note(note) for note in notes]
 
 
 def index_texts(run: Run, corpus: Sequence[Passage] | None) -> Mapping[str, Passage]:

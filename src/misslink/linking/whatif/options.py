@@ -22,7 +22,7 @@ from misslink.linking.whatif.search import (
 from misslink.parts import by_case
 from misslink.retrieval import RetrievalOutcome, retrieval_outcome, unmeasured_reason
 from misslink.retrieval.outcomes import EXPOSURE_BY_LABELS
-from misslink.types import Case, Link, Passage, Run, Trace
+from misslink.types import Case, Link, Passage, Reason, Run, Trace
 
 if TYPE_CHECKING:
     from misslink.embedding import Embedder
@@ -116,9 +116,9 @@ class OptionResult:
         )
 
 
-def unmeasured_trace(trace: Trace, reason: str) -> Trace:
+def unmeasured_trace(trace: Trace, reason: str | Reason) -> Trace:
     """A trace of a case that an option could not be tried on; the run's own reason comes first."""
-    return Trace(case_id=trace.case_id, unmeasured=unmeasured_reason(trace) or reason)
+    return Trace(case_id=trace.case_id, unmeasured=unmeasured_reason(trace) or str(reason))
 
 
 def _most_frequent(counts: Iterable[int], otherwise: int) -> int:
@@ -162,7 +162,7 @@ def larger_k(width: int, indexed: int | None = None) -> RetrieverOption:
         depth = max(len(trace.retrieved), trace.depth or 0)
         missed = retrieval_outcome(case, trace, k).missed
         if any(miss.true_rank is None for miss in missed) and depth < at_most(width):
-            return unmeasured_trace(trace, f"the retriever was not asked for {width} passages")
+            return unmeasured_trace(trace, Reason(code="not_asked_for", width=width))
         by_rank = dict(enumerate(trace.retrieved, start=1))
         for passage in trace.deeper:
             rank = passage.rank
@@ -259,7 +259,7 @@ class SearchContext:
         """The name of the embedding, or BM25."""
         return self.tools.embedder.name if self.tools.embedder else "BM25"
 
-    def search(self, name: str, description: str, rank: RankPassages) -> list[RetrieverOption]:
+    def search(self, name: str, rank: RankPassages, *, description: str) -> list[RetrieverOption]:
         """One option that searches the corpus."""
         corpus = self.corpus or ()
         return [RetrieverOption(name, description, lambda today: _search(today, corpus, rank))]
@@ -275,12 +275,16 @@ def _k_options(context: SearchContext) -> list[RetrieverOption]:
 
 
 def _bm25_options(context: SearchContext) -> list[RetrieverOption]:
-    return context.search("bm25", "BM25 over stems finds the passages", context.lexical.rank)
+    return context.search(
+        "bm25", context.lexical.rank, description="BM25 over stems finds the passages"
+    )
 
 
 def _dense_options(context: SearchContext) -> list[RetrieverOption]:
     dense = context.dense
-    return context.search("dense", f"the embedding {dense.embedder.name} finds them", dense.rank)
+    return context.search(
+        "dense", dense.rank, description=f"the embedding {dense.embedder.name} finds them"
+    )
 
 
 def _hybrid_options(context: SearchContext) -> list[RetrieverOption]:
@@ -292,7 +296,7 @@ def _hybrid_options(context: SearchContext) -> list[RetrieverOption]:
         return [fuse_rankings(rankings, depth) for rankings in zip(*both, strict=True)]
 
     description = f"{dense.embedder.name} and BM25, fused by reciprocal rank"
-    return context.search("hybrid", description, rank)
+    return context.search("hybrid", rank, description=description)
 
 
 def _mmr_options(context: SearchContext) -> list[RetrieverOption]:
@@ -304,7 +308,7 @@ def _mmr_options(context: SearchContext) -> list[RetrieverOption]:
     description = (
         f"the nearest {_RERANK_POOL} of {dense.embedder.name}, ordered so that they repeat less"
     )
-    return context.search("mmr", description, rank)
+    return context.search("mmr", rank, description=description)
 
 
 def _rerank_options(context: SearchContext) -> list[RetrieverOption]:
@@ -320,13 +324,15 @@ def _rerank_options(context: SearchContext) -> list[RetrieverOption]:
         return rankings
 
     description = f"{reranker.name} puts the first {_RERANK_POOL} of {context.searcher} into order"
-    return context.search("rerank", description, rank)
+    return context.search("rerank", rank, description=description)
 
 
 def _embedding_options(context: SearchContext) -> list[RetrieverOption]:
     other = DenseSearch(context.texts, cast("Embedder", context.tools.other))
     name = other.embedder.name
-    return context.search(f"embedding={name}", f"the embedding {name} finds them", other.rank)
+    return context.search(
+        f"embedding={name}", other.rank, description=f"the embedding {name} finds them"
+    )
 
 
 def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
@@ -334,10 +340,7 @@ def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
     documents = rebuild_documents(context.corpus or ())
     longest = max(map(len, context.texts), default=0)
     if chunking.size >= longest and len(documents) == len(context.texts):
-        return (
-            f"the corpus' passages have at most {longest} characters and cannot be put together "
-            "into their documents; give the documents themselves as corpus"
-        )
+        return str(Reason(code="documents_unknown", longest=longest))
     chunks = rechunk(documents, chunking)
     chunk_texts = [chunk.text for chunk in chunks]
     embedder = context.tools.embedder
@@ -351,7 +354,9 @@ def _chunk_options(context: SearchContext) -> list[RetrieverOption] | str:
         for case, trace in zip(result.cases, result.traces, strict=True):
             by_text = with_evidence_texts(case, texts, chunking.size)
             cases.append(by_text if isinstance(by_text, Case) else case)
-            traces.append(unmeasured_trace(trace, by_text) if isinstance(by_text, str) else trace)
+            traces.append(
+                unmeasured_trace(trace, by_text) if isinstance(by_text, Reason) else trace
+            )
         return OptionResult(tuple(cases), tuple(traces), result.width)
 
     description = (

@@ -15,7 +15,7 @@ from misslink.embedding import import_without_notebook_warning
 from misslink.errors import InputError, MissingExtraError
 from misslink.io.manifest import display_path
 from misslink.retrieval.matching import can_be_adjacent
-from misslink.types import Case, Passage
+from misslink.types import Case, Passage, Reason
 from misslink.user_code import import_target, resolve_attribute, with_article
 
 _MIN_OVERLAP = 20  # characters that two chunks do not share by chance
@@ -100,7 +100,7 @@ def rechunk(wholes: Sequence[Passage], chunking: Chunking) -> list[Passage]:
     return chunks
 
 
-def with_evidence_texts(case: Case, texts: dict[str, str], longest: int) -> Case | str | None:
+def with_evidence_texts(case: Case, texts: dict[str, str], longest: int) -> Case | Reason | None:
     """The case with the texts of its relevant passages as evidence; or why that cannot be.
 
     Parameters
@@ -113,23 +113,23 @@ def with_evidence_texts(case: Case, texts: dict[str, str], longest: int) -> Case
 
     Returns
     -------
-    Case, str or None
+    Case, Reason or None
         The case as it is where it gives evidence; None where it needs nothing.
     """
     if any(case.evidence.values()):
         return case
     sets = [ids for ids in case.relevant_any if ids]
     if len(sets) > 1:
-        return "it gives alternative sets of ids, which other chunks do not have"
+        return Reason(code="alternatives_unchunkable")
     needed = {id_: case.relevant.get(id_) or 1 for id_ in sets[0]} if sets else case.relevant
     needed = {id_: grade for id_, grade in needed.items() if grade > 0}
     if not needed:
         return None
     if any(not texts.get(id_, "").strip() for id_ in needed):
-        return "the corpus has no text of a passage it needs"
+        return Reason(code="needed_without_text")
     if any(len(texts[id_].strip()) > longest for id_ in needed):
         # Which part of the passage matters nobody has said.
-        return "it names passages longer than the new chunks; give it evidence texts"
+        return Reason(code="longer_than_chunks")
     return case.model_copy(
         update={
             "evidence": {texts[id_]: grade for id_, grade in needed.items()},

@@ -14,7 +14,7 @@ from misslink.retrieval import case_needs, relevant_ids, satisfies
 from misslink.retrieval.matching import has_evidence_part
 from misslink.text.near_duplicates import is_near_duplicate
 from misslink.text.normalization import stems
-from misslink.types import Case, Passage, RetrievalMiss, Run, Trace, Verdict
+from misslink.types import Case, Passage, Reason, RetrievalMiss, Run, Trace, Verdict
 
 # Overlapping chunks share a part of their text, which near-duplicates alone do not tell. Half of
 # the shorter one's content words in runs of three is far more than two texts share by their topic.
@@ -43,15 +43,15 @@ def make_triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
     for link in run.links:
         case, trace = cases[link.case_id], traces[link.case_id]
         if link.retrieval == "unlabelled" and link.missed:
-            left_out["a search found the passage, and no label confirms it"] += len(link.missed)
+            left_out["unconfirmed_miss"] += len(link.missed)
             continue
         with_text = [missed for missed in link.missed if (missed.text or "").strip()]
         if lacking := len(link.missed) - len(with_text):
-            left_out["the text of the missed passage is not known"] += lacking
+            left_out["missed_text_unknown"] += lacking
         negative = _hard_negative(case, trace, with_text, relevance_of.get(case.id))
         if negative is None:
             if with_text:
-                left_out["no retrieved passage is surely irrelevant"] += len(with_text)
+                left_out["no_hard_negative"] += len(with_text)
             continue
         rows += [
             {
@@ -62,7 +62,7 @@ def make_triplets(run: Run) -> tuple[list[dict[str, str]], dict[str, int]]:
             }
             for missed in with_text
         ]
-    return rows, dict(left_out)
+    return rows, {str(Reason(code=code)): n for code, n in left_out.items()}
 
 
 def write_triplets(path: Path, rows: Sequence[Mapping[str, str]]) -> None:
