@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -128,6 +129,8 @@ _ITEMS = re.compile(
 )
 _WORDS = re.compile(rf"\b{_SOURCE}\b|step|schritt|paso|page|seite|https?:|www\.")
 _ANYTHING = re.compile("")
+_MARKED = re.compile(b"\1+")
+_IN_LINE = re.compile(r"[^\n]")
 # In their order, each with what its marks have one of.
 _KINDS = (
     (_THINKING, re.compile("</")),
@@ -166,34 +169,41 @@ def strip_marks(text: str) -> StrippedText:
     if not (_SIGNS.search(text) or _ITEMS.search(lower) or _WORDS.search(lower)):
         return StrippedText(text, ())
     blank = text
-    spans: list[tuple[int, int]] = []
+    marked = bytearray(len(text))  # of each character whether it is of a mark
     for pattern, signs in _KINDS:
         if not signs.search(lower):
             continue
         if pattern is _EMPHASIS:
             blank = _DUNDER.sub(lambda name: "x" * len(name[0]), blank)
+        known = marked.count(1)
         # A source list ends the text; looked for from everywhere it takes quadratic time.
         since = max(0, len(blank) - _LONGEST_LIST) if pattern is _SOURCE_LIST else 0
-        known = len(spans)
         for found in pattern.finditer(_lower(blank) if pattern is _MENTION else blank, since):
-            if found.start() == found.end():
-                continue
+            spans: Spans = (found.span(),)
             if pattern is _LINK:
-                inner = found.span("text")
-                spans += [(found.start(), inner[0]), (inner[1], found.end())]
-            else:
-                spans.append(found.span())
-        if len(spans) > known:
-            blank = _blanked(text, spans)
-    if not spans or not blank.strip(" \t\n\0.,;:!?()"):
+                left, right = found.span("text")
+                spans = (found.start(), left), (right, found.end())
+            for start, end in spans:
+                marked[start:end] = b"\1" * (end - start)
+        if marked.count(1) > known:  # a character that no pattern knows stands in their place
+            blank = _without(text, _runs(marked), lambda mark: _IN_LINE.sub("\0", mark))
+    if 1 not in marked or not blank.strip(" \t\n\0.,;:!?()"):
         return StrippedText(text, ())
-    removed = _merged(text, spans)
-    pieces: list[str] = []
-    end = 0
-    for start, stop in removed:
-        pieces.append(text[end:start])
+    removed = _with_blanks(text, _runs(marked))
+    return StrippedText(_without(text, removed, lambda _: ""), removed)
+
+
+def _runs(marked: bytearray) -> Spans:
+    return tuple(run.span() for run in _MARKED.finditer(marked))
+
+
+def _without(text: str, spans: Spans, instead: Callable[[str], str]) -> str:
+    """The text with something else in place of the pieces at `spans`."""
+    pieces, end = list[str](), 0
+    for start, stop in spans:
+        pieces += (text[end:start], instead(text[start:stop]))
         end = stop
-    return StrippedText("".join((*pieces, text[end:])), removed)
+    return "".join((*pieces, text[end:]))
 
 
 def _lower(text: str) -> str:
@@ -201,28 +211,10 @@ def _lower(text: str) -> str:
     return text.replace("\u0130", "i").lower()
 
 
-def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
-    """The text with a character that no pattern knows in place of its marks, lines kept."""
-    pieces: list[str] = []
-    end = 0
-    for start, stop in sorted(spans):
-        if stop <= end:
-            continue
-        pieces += (text[end:start], re.sub(r"[^\n]", "\0", text[max(start, end) : stop]))
-        end = stop
-    return "".join((*pieces, text[end:]))
-
-
-def _merged(text: str, spans: list[tuple[int, int]]) -> Spans:
-    """Disjoint spans in order, each with the blanks before it that nothing else needs."""
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(end, joined[-1][1])
-        else:
-            joined.append((start, end))
+def _with_blanks(text: str, spans: Spans) -> Spans:
+    """The spans, each with the blanks before it that nothing else needs."""
     merged: list[tuple[int, int]] = []
-    for start, end in joined:
+    for start, end in spans:
         left = start
         needed = end < len(text) and not (text[end].isspace() or text[end] in ".,;:!?)")
         while left and text[left - 1] in " \t":

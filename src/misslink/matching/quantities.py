@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from misslink.text.normalization import fold, number_words_to_digits
+from misslink.text.normalization import fold, number_words_to_digits, numbered
 
 # A date is (year, month, day) with None for what it does not say; a version has all its parts.
 Value = float | tuple[int | None, ...]
@@ -133,22 +133,13 @@ _ROUNDED = 0.01  # people round where they go from miles to metres,
 _ROUNDED_DEGREES = 0.5  # or from Fahrenheit to Celsius
 
 
-def _numbered(rows: str, first: int) -> dict[str, int]:
-    """Each name by the number of its row."""
-    return {
-        name: number
-        for number, row in enumerate(rows.split("|"), start=first)
-        for name in row.split()
-    }
-
-
-_MONTHS = _numbered(
+_MONTHS = numbered(
     "jan january januar janner|feb february februar|mar march marz|apr april|may mai|jun june juni"
     "|jul july juli|aug august|sep sept september|oct october okt oktober|nov november"
     "|dec december dez dezember",
     first=1,
 )
-_WEEKDAYS = _numbered(
+_WEEKDAYS = numbered(
     "monday montag|tuesday dienstag|wednesday mittwoch|thursday donnerstag|friday freitag"
     "|saturday samstag sonnabend|sunday sonntag",
     first=0,
@@ -245,29 +236,22 @@ _HALF_A = re.compile(r"\bhalf an? |\bein(?:e[rnm]?)? halbe[rnsm]? ")
 _AND_A_HALF = re.compile(r"\ban? (\w+) and a half\b|\b(?:anderthalb|eineinhalb)\b")
 _SECOND = re.compile(r"(?<!\d )(?<!\ba )(?<!\bper )(?<!\beach )(?<!\bevery )\bsecond\b")  # no time
 _FRACTION = re.compile(r"(?:(?<!\d)(\d{1,6}) ?)?([\u00bc-\u00be\u2150-\u215e])")
-_GERMAN_UNITS = _numbered("ein|zwei|drei|vier|funf|sechs|sieben|acht|neun", first=1)
-_GERMAN_TENS = _numbered(
-    "zwanzig|dreissig|vierzig|funfzig|sechzig|siebzig|achtzig|neunzig", first=2
+_GERMAN_UNITS = numbered("ein|zwei|drei|vier|funf|sechs|sieben|acht|neun", first=1)
+_GERMAN_TENS = numbered(
+    "zwanzig|dreissig|vierzig|funfzig|sechzig|siebzig|achtzig|neunzig", first=20, step=10
 )
-_GERMAN_NUMBERS = {
-    "": 0,
-    "eins": 1,
-    **_GERMAN_UNITS,
-    **_numbered(
-        "zehn|elf|zwolf|dreizehn|vierzehn|funfzehn|sechzehn|siebzehn|achtzehn|neunzehn", first=10
-    ),
-    **{ten: 10 * _GERMAN_TENS[ten] for ten in _GERMAN_TENS},
-    **{
-        f"{unit}und{ten}": _GERMAN_UNITS[unit] + 10 * _GERMAN_TENS[ten]
-        for unit, ten in product(_GERMAN_UNITS, _GERMAN_TENS)
-    },
+_GERMAN_TEENS = "zehn|elf|zwolf|dreizehn|vierzehn|funfzehn|sechzehn|siebzehn|achtzehn|neunzehn"
+_GERMAN_NUMBERS = {"": 0, "eins": 1, **_GERMAN_UNITS, **numbered(_GERMAN_TEENS, first=10)}
+_GERMAN_NUMBERS |= _GERMAN_TENS | {
+    f"{unit}und{ten}": _GERMAN_UNITS[unit] + _GERMAN_TENS[ten]
+    for unit, ten in product(_GERMAN_UNITS, _GERMAN_TENS)
 }
 _BELOW_100 = f"(?:{_one_of(filter(None, _GERMAN_NUMBERS))})"
 _BELOW_1000 = rf"(?:{_BELOW_100}?hundert(?:und)?{_BELOW_100}?|{_BELOW_100})"
 _GERMAN_NUMBER = re.compile(
     rf"(?<!\d )\b(?!eine?\b)(?:{_BELOW_1000}?tausend(?:und)?{_BELOW_1000}?|{_BELOW_1000})\b"
 )
-_GERMAN_ORDINALS = _numbered("erst|zweit|dritt|viert|funft|sechst|siebt|acht|neunt|zehnt", first=1)
+_GERMAN_ORDINALS = numbered("erst|zweit|dritt|viert|funft|sechst|siebt|acht|neunt|zehnt", first=1)
 _GERMAN_ORDINAL = re.compile(rf"\b({_one_of(_GERMAN_ORDINALS)})e[rnms]?\b")
 _GERMAN_STARTS = tuple(
     {name[:4] for name in (*_GERMAN_NUMBERS, *_GERMAN_ORDINALS, "hundert", "tausend") if name}

@@ -12,30 +12,20 @@ from itertools import chain, filterfalse
 from operator import itemgetter
 from typing import Any, TypeVar
 
-_UNITS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_TEENS = (
-    *("ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
-    *("eighteen", "nineteen"),
-)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+
+def numbered(names: str, first: int, step: int = 1) -> dict[str, int]:
+    """Return names and their numbers; names between blanks share one."""
+    rows = enumerate(names.split("|"))
+    return {name: first + place * step for place, row in rows for name in row.split()}
+
+
+_UNITS = numbered("one|two|three|four|five|six|seven|eight|nine", first=1)
+_TENS = numbered("twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety", first=20, step=10)
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_VALUES = {"zero": 0, **_UNITS, **numbered(_TEENS, first=10), **_TENS}
 # "second" is left out: a second is a time, too.
-_ORDINALS = {
-    "first": "1st",
-    "third": "3rd",
-    **{
-        f"{stem}th": f"{value}th"
-        for stem, value in zip(
-            ("four", "fif", "six", "seven", "eigh", "nin", "ten", "eleven", "twelf"),
-            range(4, 13),
-            strict=True,
-        )
-    },
-}
-_VALUES = {
-    "zero": 0,
-    **{word: value for value, word in enumerate((*_UNITS, *_TEENS), start=1)},
-    **{word: value for value, word in zip(range(20, 100, 10), _TENS, strict=True)},
-}
+_LATER = numbered("four|fif|six|seven|eigh|nin|ten|eleven|twelf", first=4)
+_ORDINALS = {"first": "1st", "third": "3rd"} | {f"{s}th": f"{n}th" for s, n in _LATER.items()}
 _BELOW_100 = rf"(?:(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_UNITS)})|{'|'.join(_VALUES)})"
 _BELOW_1000 = rf"(?:(?:{_BELOW_100} )?hundred(?:(?: and)? {_BELOW_100})?|{_BELOW_100})"
 _NUMBER_PHRASE = re.compile(

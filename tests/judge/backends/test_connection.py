@@ -120,7 +120,7 @@ def test_what_is_no_listing_says_nothing(said):
     assert parse_model_listing(said, "m") == (None, None)
 
 
-@pytest.mark.parametrize("said", [None, 1, {}, {"prompt": "1", "completion": 2}])
+@pytest.mark.parametrize("said", [None, 1, {}, {"prompt": "x", "completion": 2}])
 def test_what_is_no_price_is_none(said):
     assert parse_price(said) is None
 

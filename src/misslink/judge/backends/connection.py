@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
@@ -318,16 +318,11 @@ def public_url(
 
 # vLLM; LM Studio with the model loaded; OpenRouter and LM Studio; llama.cpp as served, as trained.
 _CONTEXT_LENGTH_KEYS = (
-    "max_model_len",
-    "loaded_context_length",
-    "context_length",
-    "max_context_length",
-    "context_window",
-    "n_ctx",
-    "n_ctx_train",
+    *("max_model_len", "loaded_context_length", "context_length", "max_context_length"),
+    *("context_window", "n_ctx", "n_ctx_train"),
 )
 _MILLION = 1_000_000
-_MAX_PRICE = 1e12  # of any currency; more is no price
+_MAX_PRICE = 10**12  # of any currency; more is no price
 
 
 def parse_model_listing(listing: Any, model: str) -> tuple[int | None, Price | None]:
@@ -360,33 +355,20 @@ def parse_model_listing(listing: Any, model: str) -> tuple[int | None, Price | N
         for part in (entry, meta if isinstance(meta, dict) else {})
     ]
     valid_lengths = [length for length in lengths if type(length) is int and length > 0]
-    pricing = entry.get("pricing")
-    return valid_lengths[0] if valid_lengths else None, _price_per_million(pricing)
+    # OpenRouter's prices are of a token; below zero means unknown.
+    return next(iter(valid_lengths), None), parse_price(entry.get("pricing"), _MILLION)
 
 
-def parse_price(price: Any) -> Price | None:
-    """Return the price stored as ``{"prompt", "completion"}`` per million tokens; None if none is."""
-    if not isinstance(price, Mapping):
-        return None
-    prompt, completion = price.get("prompt"), price.get("completion")
-    if _is_price(prompt) and _is_price(completion):
-        return Price(float(prompt), float(completion))
-    return None
+def parse_price(price: Any, tokens: int = 1) -> Price | None:
+    """Return what ``{"prompt", "completion"}`` cost, numbers or texts; None if that is no price.
 
-
-def _is_price(price: Any) -> TypeGuard[float]:
-    return type(price) in (int, float) and 0 <= price <= _MAX_PRICE
-
-
-def _price_per_million(pricing: Any) -> Price | None:
-    """Read OpenRouter's prices, which are strings of money per token; below zero means unknown."""
-    if not isinstance(pricing, dict):
-        return None
+    `tokens` prices are one of ours, which is of a million.
+    """
     try:
-        prices = [Decimal(str(pricing[part])) * _MILLION for part in ("prompt", "completion")]
-    except (KeyError, InvalidOperation):
+        prices = [Decimal(str(price[part])) * tokens for part in ("prompt", "completion")]
+    except (KeyError, TypeError, InvalidOperation):
         return None
-    if not all(price.is_finite() and price >= 0 for price in prices):
+    if not all(price.is_finite() and 0 <= price <= _MAX_PRICE for price in prices):
         return None
     return Price(*map(float, prices))
 

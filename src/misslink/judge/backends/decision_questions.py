@@ -149,7 +149,8 @@ class DecisionTask:
         self._texts: list[_Text] = []
         self._sentences: dict[str, _Sentence] = {}
         self._draft = DRAFTS[ask.name](self, ask.inputs)
-        asked = dict(_questions(self._draft))
+        asked: dict[str, Question] = {}
+        _fill(self._draft, asked.setdefault)
         subjects = Counter(question.subject for question in asked.values() if question.subject)
         self._meanings = {
             question.subject: question.options
@@ -272,20 +273,6 @@ class DecisionTask:
                 None, raw, usage, problem=f"the answers do not fit: {mismatch.errors()[0]['msg']}"
             )
         return Reply(parsed, raw, usage, probabilities)
-
-
-def _questions(draft: Any, place: str = "") -> Iterator[tuple[str, Question]]:
-    if isinstance(draft, Question):
-        yield place, draft
-    items = (
-        draft.items()
-        if isinstance(draft, dict)
-        else enumerate(draft)
-        if isinstance(draft, list)
-        else ()
-    )
-    for key, inner in items:
-        yield from _questions(inner, f"{place}.{key}" if place else str(key))
 
 
 def _fill(draft: Any, value: Callable[[str, Question], Any], place: str = "") -> Any:

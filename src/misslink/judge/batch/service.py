@@ -8,10 +8,11 @@ import json
 import os
 import sys
 import uuid
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from misslink.io.atomic import is_running
 from misslink.judge.backends.connection import RAW_RESPONSE, ServerConnection
@@ -168,27 +169,18 @@ class BatchService:
             "completion_window": "24h",  # the only one there is
             "metadata": {TOKEN_KEY: token},
         }
-        answer: Any = await self.connection.client().post(
-            "/batches", cast_to=object, body=body, options=self._options()
-        )
-        return self._state(answer)
+        return self._state(await self._send("post", "/batches", body=body))
 
     async def retrieve(self, batch: str) -> BatchState:
         """Return the state of a batch."""
-        answer: Any = await self.connection.client().batches.with_raw_response.retrieve(
-            batch, timeout=self._request_timeout()
-        )
-        return self._state(answer)
+        return self._state(await self._send("get", f"/batches/{quote(batch, safe='')}"))
 
     async def list_batches(self) -> AsyncIterator[BatchState]:
         """Yield the batches that the server lists for this account, newest first."""
         after: str | None = None
         while True:
-            more = {"after": after} if after else {}
-            answer: Any = await self.connection.client().get(
-                "/batches", cast_to=object, options=self._options(limit=_PAGE_SIZE, **more)
-            )
-            document = self._read(answer)
+            params = {"limit": _PAGE_SIZE} | ({"after": after} if after else {})
+            document = self._read(await self._send("get", "/batches", params))
             rows = document.get("data")
             parsed = map(BatchState.read, rows) if isinstance(rows, list) else ()
             states = [state for state in parsed if state is not None]
@@ -201,15 +193,11 @@ class BatchService:
 
     async def check(self) -> None:
         """Request the list of batches, which is free and shows whether the server has one."""
-        await self.connection.client().get(
-            "/batches", cast_to=object, options=self._options(limit=1)
-        )
+        await self._send("get", "/batches", {"limit": 1})
 
     async def discard(self, file: str) -> None:
         """Remove an input file that is not needed."""
-        await self.connection.client().delete(
-            f"/files/{file}", cast_to=object, options=self._options()
-        )
+        await self._send("delete", f"/files/{file}")
 
     async def lines(self, file: str) -> AsyncIterator[bytes]:
         """Yield the lines of a file as they arrive.
@@ -278,8 +266,14 @@ class BatchService:
 
         return openai.Timeout(self._timeout, connect=min(self._timeout, 30.0))
 
-    def _options(self, **params: Any) -> Any:
-        return {"headers": RAW_RESPONSE, "timeout": self._request_timeout(), "params": params}
+    async def _send(
+        self, method: str, path: str, params: Mapping[str, object] | None = None, **more: Any
+    ) -> Any:
+        """Send a request; return the answer as the client does that does not parse it."""
+        timeout = self._request_timeout()
+        options = {"headers": RAW_RESPONSE, "timeout": timeout, "params": params or {}}
+        send = getattr(self.connection.client(), method)
+        return await send(path, cast_to=object, options=options, **more)
 
 
 def _as_text(value: Any) -> str | None:

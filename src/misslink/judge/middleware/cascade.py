@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import Counter
@@ -119,21 +120,17 @@ class CascadeJudge:
         if cheap is None or decided is None:
             return await self._ask_expensive(ask)
         self._sure += 1
-        if not self._draws(ask):
-            self._seen_by[self.cheap.name] += 1
-            return replace(cheap, judge=cheap.judge or self.cheap.name)
-        try:
-            expensive = await self._ask_expensive(ask)
-        except (
-            protocol.SkippedAskError
-        ):  # the budget is spent, and this question is answered already
-            self._seen_by[self.cheap.name] += 1
-            return replace(cheap, judge=cheap.judge or self.cheap.name)
-        self._drawn += 1
-        second = _is_faithful(ask, expensive)
-        if second is not None:
-            self._audited.append(second == decided)
-        return expensive
+        # Where the budget is spent, this question is answered already.
+        with contextlib.suppress(protocol.SkippedAskError):
+            if self._draws(ask):
+                expensive = await self._ask_expensive(ask)
+                self._drawn += 1
+                second = _is_faithful(ask, expensive)
+                if second is not None:
+                    self._audited.append(second == decided)
+                return expensive
+        self._seen_by[self.cheap.name] += 1
+        return replace(cheap, judge=cheap.judge or self.cheap.name)
 
     async def planned_asks(self, ask: protocol.Ask) -> tuple[protocol.Ask, ...]:
         """Return the questions that the expensive judge would get; all, if finding out costs money."""

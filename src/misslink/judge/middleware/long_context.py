@@ -23,7 +23,6 @@ _FENCE_TOKENS = 24  # tokens: both delimiters of a passage, its number and the b
 _STRETCHES_PER_PIECE = (
     4  # text without sentences is cut in quarters of a piece, so that one can overlap
 )
-_WHITESPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True)
@@ -116,18 +115,10 @@ def _split_units(text: str, space: int) -> list[tuple[int, int]]:
 
 
 def _split_stretches(text: str, start: int, end: int, space: int) -> list[tuple[int, int]]:
+    """Stretches that end behind a blank, if they have one; of four bytes a character they fit, too."""
     longest = max(int(space * BYTES_PER_TOKEN / MARGIN) // _STRETCHES_PER_PIECE, 1)
-    stretches = []
-    while start < end:
-        stop = min(start + longest, end)
-        while stop - start > 1 and estimate_tokens(text[start:stop]) > space:  # wide characters
-            stop = start + (stop - start) // 2
-        if stop < end:
-            blanks = [blank.end() for blank in _WHITESPACE.finditer(text, start, stop)]
-            stop = blanks[-1] if blanks else stop
-        stretches.append((start, stop))
-        start = stop
-    return stretches
+    stretch = re.compile(rf".{{1,{longest}}}(?:(?<=\s)|\Z)|.{{1,{longest}}}", re.DOTALL)
+    return [found.span() for found in stretch.finditer(text, start, end)]
 
 
 _LabelProbabilities = Mapping[str, float]

@@ -61,7 +61,7 @@ class ConcurrencyLimit:
         self._entered = 0  # breaks ties between waiters of one age
         self._cut_at = 0
         self._turned_away = False
-        self._empty: asyncio.Future[None] | None = None
+        self._left = asyncio.Event()
 
     async def enter(self, age: int) -> None:
         """Take a place, as soon as one is free for a question of this age.
@@ -88,8 +88,7 @@ class ConcurrencyLimit:
         """Give a place back."""
         self.out -= 1
         self._give()
-        if not self.out and self._empty is not None and not self._empty.done():
-            self._empty.set_result(None)
+        self._left.set()
 
     def grow(self) -> None:
         """A call succeeded."""
@@ -112,8 +111,8 @@ class ConcurrencyLimit:
     async def all_left(self) -> None:
         """Wait until no place is taken."""
         while self.out:
-            self._empty = asyncio.get_running_loop().create_future()
-            await self._empty
+            self._left.clear()
+            await self._left.wait()
 
     def _free(self) -> bool:
         return self._turned_away or self.out < int(self.allowed)
@@ -134,11 +133,12 @@ class SlidingWindow:
 
     Parameters
     ----------
-    most : int
+    most : int or None
+        None sets no limit.
     """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, most: int | None) -> None:
+        self.most = math.inf if most is None else most
         self._out = 0
         self._ended: deque[tuple[float, int]] = deque()  # until when it counts, how much
         self._ended_sum = 0
@@ -196,8 +196,8 @@ class RateLimit:
     """
 
     def __init__(self, rpm: int | None, tpm: int | None, longest: int) -> None:
-        self._calls = SlidingWindow(rpm) if rpm is not None else None
-        self._tokens = SlidingWindow(tpm) if tpm is not None else None
+        self._calls = SlidingWindow(rpm)
+        self._tokens = SlidingWindow(tpm)
         self._ratio: float | None = None  # the most tokens reported for one of the text
         self._longest = longest
         self._longest_seen = 0
@@ -221,7 +221,7 @@ class RateLimit:
             The question is larger than a whole minute.
         """
         text = _estimate_tokens(characters)
-        if self._tokens and text > self._tokens.most:
+        if text > self._tokens.most:
             raise SkippedAskError(
                 f"this question has about {text} tokens, more than tpm {self._tokens.most} "
                 "allows in a minute; raise it and run the same command again"
@@ -231,10 +231,8 @@ class RateLimit:
                 self._home.clear()
                 await wait(seconds, self._home)
             slot = RateReservation(self._estimate(text), text)
-            if self._calls:
-                self._calls.begin(1)
-            if self._tokens:
-                self._tokens.begin(slot.reserved)
+            self._calls.begin(1)
+            self._tokens.begin(slot.reserved)
         return slot
 
     def end(self, slot: RateReservation, reply: Reply | None, *, cut: bool) -> None:
@@ -244,13 +242,11 @@ class RateLimit:
         was cut off, and may have used all that it reserved.
         """
         now = asyncio.get_running_loop().time()
-        if self._calls:
-            self._calls.end(1, 1, now)
-        if self._tokens:
-            used = slot.reserved if cut else slot.text
-            if reply is not None:
-                used = self._learn_from(slot, reply)
-            self._tokens.end(slot.reserved, used, now)
+        self._calls.end(1, 1, now)
+        used = slot.reserved if cut else slot.text
+        if reply is not None:
+            used = self._learn_from(slot, reply)
+        self._tokens.end(slot.reserved, used, now)
         self._home.set()
 
     def _learn_from(self, slot: RateReservation, reply: Reply) -> int:
@@ -271,20 +267,20 @@ class RateLimit:
         self._home.set()
 
     def _estimate(self, text: int) -> int:
-        if self._tokens is None:
+        most = self._tokens.most
+        if math.isinf(most):
             return 0
         if self._ratio is None:
-            return self._tokens.most
+            return int(most)
         reply = self._longest
         if self._replies >= _MIN_OBSERVED_REPLIES:
             reply = min(self._longest, _REPLY_LENGTH_FACTOR * self._longest_seen)
-        return min(self._tokens.most, math.ceil(text * self._ratio) + reply)
+        return int(min(most, math.ceil(text * self._ratio) + reply))
 
     def _seconds_until(self, text: int) -> float:
         now = asyncio.get_running_loop().time()
-        calls = self._calls.seconds_until(1, now) if self._calls else 0.0
-        tokens = self._tokens.seconds_until(self._estimate(text), now) if self._tokens else 0.0
-        return max(calls, tokens)
+        tokens = self._tokens.seconds_until(self._estimate(text), now)
+        return max(self._calls.seconds_until(1, now), tokens)
 
 
 def _estimate_tokens(characters: int) -> int:
