@@ -168,19 +168,22 @@ def test_a_few_simulated_replays_conclude_rightly():
     assert abs(effect.value - effect.truth) < 0.1
 
 
+# Of 25 replays a coverage has a standard error of 4.4%, of all apps together 1.5%. Each may be 2.5 of
+# its own below 95%, and so may all together: 91%.
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", bench.NULL, ids=lambda scenario: scenario.name)
-def test_passages_without_an_effect_are_confirmed_in_under_5_percent(scenario):
-    found = bench.conclude(scenario, 60)
-    assert found.confirmed < 0.05
-    assert found.net_holds_zero >= 0.88  # 0.95 less 2.5 standard errors of 60 replays
-    assert found.causal >= 0.88
+def test_passages_without_an_effect_are_confirmed_in_under_5_percent():
+    found = [bench.conclude(scenario, 25) for scenario in bench.NULL]
+    assert max(each.confirmed for each in found) < 0.05
+    for held in ([each.net_holds_zero for each in found], [each.causal for each in found]):
+        assert min(held) >= 0.84
+        assert sum(held) / len(held) >= 0.91
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", bench.EFFECT, ids=lambda scenario: scenario.name)
-def test_the_interval_of_the_causal_fraction_covers_the_truth(scenario):
-    assert bench.conclude(scenario, 75).causal >= 0.89  # 0.95 less 2.2 standard errors
+def test_the_interval_of_the_causal_fraction_covers_the_truth():
+    held = [bench.conclude(scenario, 25).causal for scenario in bench.EFFECT]
+    assert min(held) >= 0.84
+    assert sum(held) / len(held) >= 0.91
 
 
 def test_a_planted_cause_is_found_with_fewer_calls_than_arms():
@@ -202,7 +205,7 @@ def test_where_nothing_is_causal_nothing_is_confirmed():
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", bench.PLANTED, ids=lambda scenario: scenario.name)
 def test_the_goals_hold_in_each_simulated_app(scenario):
-    found = bench.settle(scenario, 20)
+    found = bench.settle(scenario, 7)  # 280 failures, and right owners in over 95% of them
     assert found.right is None or found.right >= 0.85
     assert found.false is None or found.false <= 0.05
     assert scenario.noise or found.calls <= 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import exp, lgamma
 from typing import NamedTuple
 
@@ -75,13 +76,13 @@ class Calls:
 
     def find(self, luck: tuple[int, int]) -> CauseEvidence:
         """What the answers speak for; `luck`: how many placebos of other cases were good, of how many."""
-        (first, best), *others = self._ranked(luck)
+        (first, best), *others = self.ranked(luck)
         other = next((value for cause, value in others if cause.name != first.name), best)
         return CauseEvidence(first.name, exp(min(best - other, 500.0)))
 
     def next_call(self, luck: tuple[int, int]) -> str:
         """The arm, or the placebo, that tells the two likeliest causes apart."""
-        ranked = [cause for cause, _ in self._ranked(luck)]
+        ranked = [cause for cause, _ in self.ranked(luck)]
         first = ranked[0].removed_by
         differ = next((first ^ other.removed_by for other in ranked[1:]), first)
         arms = [arm for arm in self.arms if arm in differ]
@@ -90,20 +91,11 @@ class Calls:
 
     def can_settle(self, luck: tuple[int, int]) -> bool:
         """Whether the calls that are left would confirm a cause, if all speak for the likeliest."""
-        found, cause = self.find(luck), self._ranked(luck)[0][0]
-        if found.cause == CHANCE and found.e >= 1 / LEVEL:
-            return False
-        best = Calls(self.arms, complete=False)
-        best.causes, best.held, best.tried = self.causes, self.held.copy(), self.tried.copy()
-        for _ in range(MAX_CALLS - self.tried.total()):
-            call = best.next_call(luck)
-            best.add(call, good=call in cause.removed_by)
-            if best.find(luck).e >= 1 / LEVEL:
-                return True
-        return False
+        counts = (tuple(sorted(count.items())) for count in (self.held, self.tried))
+        return _can_settle(self.arms, tuple(self.causes), *counts, luck)
 
-    def _ranked(self, luck: tuple[int, int]) -> list[tuple[Cause, float]]:
-        """The causes with their log likelihoods, the likeliest first, ties in their order."""
+    def ranked(self, luck: tuple[int, int]) -> list[tuple[Cause, float]]:
+        """Causes with their log likelihoods, the likeliest first, ties in their order."""
         held, tried = luck
         by_chance = (0.5 + held) / (1 + tried)
         # An app that a placebo turns good now and then is taken to fail as often without a fault.
@@ -116,6 +108,27 @@ class Calls:
             value = _log_chance(good, of, _WITHOUT_FAULT, without_fault)
             values.append((cause, value + _log_chance(rest, of_rest, _WITH_FAULT, by_chance)))
         return sorted(values, key=lambda item: -round(item[1], _TIE))
+
+
+@lru_cache(maxsize=10_000)  # many cases of a run have had the same answers
+def _can_settle(
+    arms: tuple[str, ...],
+    causes: tuple[Cause, ...],
+    held: tuple[tuple[str, int], ...],
+    tried: tuple[tuple[str, int], ...],
+    luck: tuple[int, int],
+) -> bool:
+    calls = Calls(arms, complete=False)
+    calls.causes, calls.held, calls.tried = list(causes), Counter(dict(held)), Counter(dict(tried))
+    found, cause = calls.find(luck), calls.ranked(luck)[0][0]
+    if found.cause == CHANCE and found.e >= 1 / LEVEL:
+        return False
+    for _ in range(MAX_CALLS - calls.tried.total()):
+        call = calls.next_call(luck)
+        calls.add(call, good=call in cause.removed_by)
+        if calls.find(luck).e >= 1 / LEVEL:
+            return True
+    return False
 
 
 def _log_chance(good: int, of: int, cases: float, mean: float) -> float:
