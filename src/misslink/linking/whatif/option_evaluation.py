@@ -55,7 +55,7 @@ _NO_CORPUS_NOTE = (
 _CUTOFF_METRICS = ("hit", "recall", "precision", "ndcg")
 _SIGNIFICANT = 0.05
 
-MetricScores = dict[str, dict[str, float | None]]
+MetricScores = dict[str, Mapping[str, float | None]]
 MetricComparisons = dict[str, OptionMetric]
 
 
