@@ -18,7 +18,7 @@ from misslink.cli.main import app
 from misslink.comparison.shared_part import share_cases
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_run, run_folder
-from misslink.types import Link, LinkRow, Trace, Verdict
+from misslink.types import Link, LinkRow, ScoreRow, Trace, Verdict
 
 GROUND = "The ferry to {} leaves from pier {} at {} in the morning."
 TOWNS = ("Alder", "Birk", "Cedar", "Dale", "Elm", "Fern", "Gorse", "Hazel", "Iris", "Juniper")
@@ -119,8 +119,11 @@ def test_what_is_not_held_is_read_again_and_can_be_selected(at_home, monkeypatch
     write_inputs(at_home)
     evaluated("run")
     whole = read_run("run")
-    monkeypatch.setattr(parts, "HELD_BYTES", (at_home / "run/cases.jsonl").stat().st_size // 2)
-    run = read_run("run")  # the first half of the cases is held, and less of the rest
+    part = (at_home / "run/verdicts.jsonl").stat().st_size // 2
+    monkeypatch.setattr(parts, "HELD_BYTES", part + 1_000 * len(whole.verdicts) // 2)
+    run = read_run("run")  # cases and links are held, and not half of the verdicts
+    assert run.cases[0] is run.cases.light[0]
+    assert {type(row) for row in run.scores} == {ScoreRow}
     assert (run.cases, run.traces, run.verdicts, run.links) == (
         whole.cases,
         whole.traces,

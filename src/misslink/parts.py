@@ -1,6 +1,6 @@
-"""The items of a run's files: the first ones are held in memory, the others read where needed.
+"""The items of a run's files: held in memory, or of a large file read where needed.
 
-A run of a few thousand cases is held whole. Of a larger one what statistics read is held too: the
+A run of some thousand cases is held whole. Of a larger file only what statistics read is held: the
 light form of a verdict or a link, which its model gives as ``light()``.
 """
 
@@ -16,6 +16,7 @@ import weakref
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar, overload
 
@@ -24,7 +25,8 @@ from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
 
-HELD_BYTES = 64 * 2**20  # of the text of one file: what begins before is held
+HELD_BYTES = 256 * 2**20  # of the items of one file; of a larger one none are held
+_ITEM_BYTES = 1_000  # that an item takes beside its text
 _RECENT = 256  # items that were read last; a page reads the same case several times
 
 Item = TypeVar("Item")
@@ -42,7 +44,8 @@ class PartStore(Generic[Model]):
     def __init__(self, model: type[Model], file: IO[bytes]) -> None:
         self._model, self._file, self._lock = model, file, threading.Lock()
         self._light: Callable[[Model], Any] | None = getattr(model, "light", None)
-        self._bounds = array("q")  # start and end of each item's text; -1: it is held
+        self._bounds = array("q")  # start and end of each item's text; one without a text is held
+        self._read = 0  # how many of the first items are read where needed
         self._recent: dict[int, Model] = {}
         self.path = Path(file.name) if isinstance(file.name, str) else None
         self.entries: list[Any] = []  # the item where it is held, else its light form
@@ -50,12 +53,22 @@ class PartStore(Generic[Model]):
         weakref.finalize(self, _close, file)
 
     def add(self, item: Model, start: int, end: int) -> bool:
-        """Add an item, and where its text is; without a text it is held. Return whether it is not."""
+        """Add an item, and where its text is. Return whether the file is too large to be held."""
         self.keys.append(sys.intern(case_id(item)))  # one string in all parts, and in two runs
-        held = start < HELD_BYTES or start == end
-        self.entries.append(item if held else self._light and self._light(item))
-        self._bounds.extend((-1, -1) if held else (start, end))
-        return not held
+        self.entries.append(item)
+        self._bounds.extend((start, end))
+        if end + _ITEM_BYTES * len(self.keys) <= HELD_BYTES:
+            return False
+        first, self._read = self._read, len(self.keys)
+        for place in range(first, self._read):
+            if self._text_at(place):
+                self.entries[place] = self._light and self._light(self.entries[place])
+        return True
+
+    def _text_at(self, place: int) -> tuple[int, int] | None:
+        """Start and end of an item's text; None where the item is held."""
+        start, end = self._bounds[2 * place : 2 * place + 2]
+        return (start, end) if place < self._read and start < end else None
 
     def item(self, place: int) -> Model:
         """Return an item.
@@ -65,15 +78,13 @@ class PartStore(Generic[Model]):
         InputError
             Its file was changed since it was opened.
         """
-        start, end = self._bounds[2 * place : 2 * place + 2]
-        if start < 0:
+        if (at := self._text_at(place)) is None:
             held: Model = self.entries[place]
             return held
         with self._lock:
             if (found := self._recent.get(place)) is None:
-                self._file.seek(start)
                 try:
-                    found = self._model.model_validate_json(self._file.read(end - start))
+                    found = self._model.model_validate_json(self._read_text(*at))
                 except ValidationError:
                     raise InputError(
                         "this file was changed while it was read; run the command again",
@@ -86,12 +97,14 @@ class PartStore(Generic[Model]):
 
     def line(self, place: int) -> bytes:
         """The text of an item."""
-        start, end = self._bounds[2 * place : 2 * place + 2]
-        if start < 0:
+        if (at := self._text_at(place)) is None:
             return dump_line(self.entries[place])
         with self._lock:
-            self._file.seek(start)
-            return self._file.read(end - start).rstrip(b"\n")
+            return self._read_text(*at).rstrip(b"\n")
+
+    def _read_text(self, start: int, end: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(end - start)
 
 
 def dump_line(item: BaseModel) -> bytes:
@@ -361,6 +374,9 @@ class CaseValues(Mapping[str, float | None]):
     def __len__(self) -> int:
         return len(self._places)
 
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
 
 class Again(Generic[Item]):
     """What can be gone through several times, and is made each time."""
@@ -407,11 +423,13 @@ def group_by_case(items: Sequence[Item]) -> Mapping[str, Sequence[Item]]:
     return LazyMapping(places_by_case(items), lambda places: items_of(items, places))
 
 
-def places_by_case(items: Sequence[Item]) -> dict[str, list[int]]:
+def places_by_case(items: Sequence[Item]) -> dict[str, Sequence[int]]:
     """The places of all items of each case, by its id."""
-    places: dict[str, list[int]] = {}
-    for place, name in enumerate(case_ids(items)):
-        places.setdefault(name, []).append(place)
+    places, end = dict[str, Sequence[int]](), 0
+    for name, one_after_another in groupby(case_ids(items)):
+        start, end = end, end + sum(1 for _ in one_after_another)
+        found = range(start, end)  # a third of the memory of a list
+        places[name] = [*places[name], *found] if name in places else found
     return places
 
 

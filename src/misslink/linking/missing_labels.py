@@ -9,7 +9,7 @@ from typing import Any
 
 from misslink.documents import MetricWithLabels, MissingLabelDocument, MissingLabelsDocument
 from misslink.errors import InputError
-from misslink.parts import by_case, group_by_case, light_items
+from misslink.parts import by_case, group_by_case, light_items, select_items
 from misslink.retrieval import (
     LabelledNeed,
     case_needs,
@@ -184,8 +184,8 @@ def missing_label_document(
     lacking = [name for name in names if name not in base_scores]
     without = {**base_scores, **(score_cases(cases, traces, lacking) if lacking else {})}
     changed = {hole.case_id for hole in holes}
-    more = [case for case in add_missing_labels(cases, holes) if case.id in changed]
-    again = score_cases(more, [trace for trace in traces if trace.case_id in changed], names)
+    more = add_missing_labels(select_items(cases, changed), holes)
+    again = score_cases(more, select_items(traces, changed), names)
     metrics = {}
     for name in names:
         before = mean_scores(without[name].values(), seed=seed)

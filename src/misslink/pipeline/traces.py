@@ -63,8 +63,8 @@ class CaptureResult(NamedTuple):
 class RankingResult(NamedTuple):
     """Each rank metric by case, and why none could be measured."""
 
-    by_metric: dict[str, dict[str, float | None]]
-    judged_share: dict[str, float | None]  # judged@k: about the labels, never compared or gated
+    by_metric: dict[str, Mapping[str, float | None]]
+    judged_share: Mapping[str, float | None]  # judged@k: about the labels, never compared or gated
     unmatched: Reason | None
 
 

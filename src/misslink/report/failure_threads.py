@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from misslink.failure_modes import FAILURE_MODES
@@ -106,14 +105,14 @@ class CulpritDocument:
 
 
 def find_threads(
-    traits: Mapping[int, AbstractSet[Trait]], failed: Mapping[int, bool]
+    traits: Mapping[int, Collection[Trait]], failed: Mapping[int, bool]
 ) -> tuple[FailureThread, ...]:
     """Find the traits that failed cases have more often than passed ones.
 
     Parameters
     ----------
-    traits : mapping of int to set of (str, str)
-        The traits of each case, by its number.
+    traits : mapping of int to collection of (str, str)
+        The traits of each case, each once, by its number.
     failed : mapping of int to bool
         The decided cases; others are left out.
 
@@ -163,7 +162,7 @@ def read_threads(run: Run) -> tuple[FailureThread, ...]:
     """Find what the failed cases of a run share, each group with its most frequent owner."""
     numbers, links = number_cases(run.cases), {link.case_id: link for link in run.outcomes}
     traces = by_case(run.traces)
-    traits: dict[int, AbstractSet[Trait]] = {}
+    traits: dict[int, Collection[Trait]] = {}
     shared: dict[Trait, Trait] = {}
     failed: dict[int, bool] = {}
     decided: dict[int, Outcome] = {}
@@ -173,7 +172,7 @@ def read_threads(run: Run) -> tuple[FailureThread, ...]:
             continue
         number = numbers[case.id]
         own_traits = case_traits(case, traces.get(case.id))
-        traits[number] = frozenset(shared.setdefault(trait, trait) for trait in own_traits)
+        traits[number] = tuple(shared.setdefault(trait, trait) for trait in set(own_traits))
         failed[number], decided[number] = link.failed, link
     threads = []
     for thread in find_threads(traits, failed):

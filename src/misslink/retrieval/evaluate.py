@@ -13,7 +13,7 @@ import numpy as np
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
-from misslink.parts import by_case, case_ids, select_items
+from misslink.parts import CaseValues, by_case, case_ids, places_of, select_items
 from misslink.retrieval import runs
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.hits import Hits, collect_hits
@@ -203,7 +203,7 @@ def score_cases(
     metrics: Sequence[str],
     *,
     absent: float | None = None,
-) -> dict[str, dict[str, float | None]]:
+) -> dict[str, Mapping[str, float | None]]:
     """Compute rank metrics case by case; the rank of a passage is its position in the trace.
 
     Parameters
@@ -220,7 +220,7 @@ def score_cases(
 
     Returns
     -------
-    dict of str to dict of str to float or None
+    dict of str to mapping of str to float or None
         Metric name to case id to a value in [0, 1], in the order of the cases. With alternatives
         the best counts, for each metric by itself. None if the case needs nothing (but a metric of
         labels, such as ``judged@k``, has a value where a passage was judged not relevant), if the app failed before
@@ -267,7 +267,8 @@ def score_cases(
             if group is missing and not metric.about_judgements:
                 row = [None if value is None else absent for value in row]  # noqa: PLW2901
             scores[name] |= dict(zip(ids, row, strict=True))
-    return scores
+    places = places_of(cases)
+    return {name: CaseValues(of_case, places) for name, of_case in scores.items()}
 
 
 def evaluate_run(

@@ -51,7 +51,7 @@ _MAX_LENGTHENING = 1.2
 _CUTOFF_METRICS = ("hit", "recall", "precision", "ndcg")
 _SIGNIFICANT = 0.05
 
-MetricScores = dict[str, dict[str, float | None]]
+MetricScores = dict[str, Mapping[str, float | None]]
 MetricComparisons = dict[str, OptionMetric]
 
 
