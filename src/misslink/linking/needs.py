@@ -445,9 +445,10 @@ def _may_state(passage: str, claim: str, question: str) -> bool:
     in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
     names, around, own, alone = _subject(claim, question)
-    held = (names | around | own | alone).intersection(passage_words(passage))
+    held = passage_words(passage)
     return (
-        names | alone <= held
+        names <= held
+        and alone <= held
         and 2 * len(around & held) >= len(around)
         and 2 * len(own & held) >= len(own)
     )
