@@ -71,7 +71,7 @@ def test_the_fast_search_finds_what_comparing_every_pair_finds(shared):
 
 def test_texts_of_one_template_that_differ_are_not_compared(monkeypatch):
     """48 of 60 words are those of all: 2,000 texts make 2 million pairs."""
-    monkeypatch.setattr(near_duplicates, "_jaccard_at_least", None)
+    monkeypatch.setattr(near_duplicates, "jaccard_at_least", None)
     generator = np.random.default_rng(5)
     texts = [
         f"{' '.join(WORDS[:48])} {' '.join(f'w{at}x{n}' for n in range(12))}" for at in range(2000)

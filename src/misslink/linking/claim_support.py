@@ -123,7 +123,7 @@ def _differ_in_language(claim: str, passage: str) -> bool:
     return len(claim_words & passage_words) < MIN_COMMON_WORDS * len(claim_words)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=8_192)
 def _short_words(text: str) -> frozenset[str]:
     """Every language has its own; in scripts without blanks a character is a word."""
     folded = fold(text)

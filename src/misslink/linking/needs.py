@@ -17,7 +17,7 @@ from misslink.linking.answer_outcome import AnswerOutcome, Sufficiency
 from misslink.linking.claim_support import PairRelations
 from misslink.linking.miss_measurement import ASKED_SHARE, asked_share
 from misslink.linking.missed_passages import as_need, subject_names
-from misslink.matching import claim_spans, compare, declines
+from misslink.matching import claim_spans, compare, declines, says_verbatim
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.languages import strip_polarity
 from misslink.text.near_duplicates import is_near_duplicate, passage_words
@@ -168,15 +168,13 @@ class NeedLocator:
         The app declined, or the need is found or labelled outside. Such a yes decides nothing: need by
         need, the judge is asked again.
         """
+        declined, labelled = self.known.declined, any(c.labelled for c in self.candidates)
         return self.known.sufficient_judge == "yes" and any(
-            need.stated != "states"
+            (declined or labelled or any(self.holds(c.text, need) for c in self.candidates))
             and self.find_shown(need) is None
-            and (
-                self.known.declined
-                or any(c.labelled or self.holds(c.text, need) for c in self.candidates)
-            )
             for need in needs
-            if need.source == "reference" or (need.source == "question" and self.known.declined)
+            if need.stated != "states"
+            and (need.source == "reference" or (need.source == "question" and declined))
         )
 
     def lacks_words_of(self, needs: Sequence[Need]) -> bool:
@@ -228,13 +226,13 @@ class NeedLocator:
         holder = self.find_shown(need) if by_words else None
         if holder is not None and self._is_on_subject(holder.text):
             return self._in_prompt(need, "matcher", holder.id)
-        outside = [c for c in self.candidates if not c.labelled or self.level != "hit"]
-        holding = [c for c in outside if self.holds(c.text, need)]
         absent = self._is_absent(need)
         apart = holder is None and self.level not in LABELLED and not absent
-        for held in holding:
-            if held.labelled or apart or self._is_on_subject(held.text):
-                return self._lost(need, held, "matcher")
+        for each in self.candidates:
+            is_near = each.labelled or apart or self._is_on_subject(each.text)
+            is_outside = not each.labelled or self.level != "hit"
+            if is_outside and is_near and self.holds(each.text, need):
+                return self._lost(need, each, "matcher")
         absent = absent and self.level != "hit"
         if holder is not None and not absent:
             return self._in_prompt(need, "matcher", holder.id)
@@ -433,6 +431,8 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
         return False
     # Passages state facts: they do not answer with the yes or no that the reference begins with.
     fact = strip_polarity(claim) or claim
+    if says_verbatim(passage, fact):
+        return True
     return compare(fact, [passage], question, of_reference=True) == "supported"
 
 
@@ -445,9 +445,10 @@ def _may_state(passage: str, claim: str, question: str) -> bool:
     in little else: "pump A holds 43 bar", "pump B holds 43 bar".
     """
     names, around, own, alone = _subject(claim, question)
-    held = (names | around | own | alone).intersection(passage_words(passage))
+    held = passage_words(passage)
     return (
-        names | alone <= held
+        names <= held
+        and alone <= held
         and 2 * len(around & held) >= len(around)
         and 2 * len(own & held) >= len(own)
     )

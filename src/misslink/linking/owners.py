@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
@@ -45,7 +47,7 @@ from misslink.linking.needs import (
 from misslink.linking.search_trail import AND, SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
-from misslink.text.near_duplicates import passage_words
+from misslink.text.near_duplicates import jaccard_at_least, passage_words
 from misslink.text.normalization import content_stems, fold, sentence_spans
 from misslink.types import (
     Case,
@@ -316,11 +318,11 @@ class OwnerRules:
 
     def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
         """The needs; lost at the data or the index is one that a passage in the prompt contradicts."""
-        claims, rows = self.known.claims, self.table.rows
+        rows = self.table.rows
         only, changed = rows[0] if len(rows) == 1 else None, dict[int, dict[str, Any]]()
         for item in explained:
             index = item.claim
-            row = only if index is None else self._need_behind(index, claims[index]) or only
+            row = only if index is None else self._behind[index] or only
             stage = _DATA_STAGES.get(item.reason_code)
             if row and stage and not row.is_lost:
                 changed[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
@@ -330,20 +332,26 @@ class OwnerRules:
                 changed[id(row)] = {"lost_at": tied.lost_at, "passage_id": item.passage_id}
         return tuple(row.need.model_copy(update=changed.get(id(row))) for row in rows)
 
+    @cached_property
+    def _behind(self) -> dict[int, LocatedNeed | None]:
+        """By index, the need behind each claim."""
+        return {index: self._need_behind(index, one) for index, one in enumerate(self.known.claims)}
+
     def _need_behind(self, index: int, claim: Claim) -> LocatedNeed | None:
-        """The need that a bad claim is about: it contradicts it, shares half of its words, or its passage."""
+        """The need that a claim is about: it contradicts it, shares half of its words, or its passage."""
         rows, words = self.table.rows, content_stems(claim.text)
-
-        def shared(row: LocatedNeed) -> float:
-            return len(words & content_stems(row.need.text)) / len(words) if words else 0.0
-
         facts = [row for row in rows if row.need.source == "reference"]
-        denied = [row for row in facts if row.need.stated == "contradicts"] or facts
-        if claim.correct is False and denied:
-            return max(denied, key=shared)
-        best = max(facts, key=shared, default=None)
-        if best is not None and shared(best) >= _SHARED:
-            return best
+        shared = [len(words & content_stems(row.need.text)) for row in facts]
+        best = max(zip(shared, facts, strict=True), key=itemgetter(0), default=None)
+        if claim.correct is False and best:
+            denied = (
+                pair
+                for pair in zip(shared, facts, strict=True)
+                if pair[1].need.stated == "contradicts"
+            )
+            return max(denied, key=itemgetter(0), default=best)[1]
+        if best and words and best[0] >= _SHARED * len(words):
+            return best[1]
         if rows and rows[0].need.source == "question":
             return rows[0]
         tie = self.ties.get(index)
@@ -356,7 +364,7 @@ class OwnerRules:
 
     def _explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         """Why a claim is bad."""
-        need = self._need_behind(index, claim)
+        need = self._behind[index]
         if claim.support == "supported" and not claim.messages:
             return self._explain_wrong(index, claim, need)
         if claim.support == "contradicted" and claim.evidence:
@@ -402,17 +410,13 @@ class OwnerRules:
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         holder = need.need.passage_id if need and not need.is_lost else None
-        # A number that follows from two quotes stands in neither.
-        numbers = any(value.isdigit() for value in own_values(claim.text, question))
-        derived = numbers and len(claim.evidence) > 1
         texts = [full.get(item.passage_id, "") for item in claim.evidence]
-        for item in claim.evidence:
-            text = full.get(item.passage_id, "")
+        # A number that follows from two quotes stands in neither.
+        derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
+        for item, text in zip(claim.evidence, texts, strict=True):
             relevant = item.passage_id in known.relevant
             told = derived or says_beyond(content_stems(item.quote), claim.text, question)
-            about = subject_names(question) <= {
-                *passage_words(" ".join(texts) if derived else text)
-            }
+            about = subject_names(question) <= passage_words(" ".join(texts) if derived else text)
             misread = (
                 need is not None
                 and states_claim(item.quote, need.need.text, question)
@@ -619,8 +623,7 @@ def _is_copy(passage: str, other: str, question: str) -> bool:
     A passage of the same form about another subject is no copy.
     """
     here, there = passage_words(passage), passage_words(other)
-    alike = len(here & there) >= _MIN_COPY_JACCARD * len(here | there)
-    if not alike or fold(passage) == fold(other):
+    if not jaccard_at_least(here, there, _MIN_COPY_JACCARD) or fold(passage) == fold(other):
         return False
     return keeps_subject(question, other, passage) and keeps_subject(question, passage, other)
 

@@ -392,6 +392,16 @@ def bare(text: str) -> str:
     return fold(text).strip(" .!")
 
 
+def says_verbatim(text: str, claim: str) -> bool:
+    """Whether a text asserts each sentence of a claim word for word."""
+    folded = fold(text)
+    said = {bare(claim[start:end]) for start, end in sentence_spans(claim)}
+    if not said or not all(map(folded.__contains__, said)):
+        return False
+    places = {bare(text[start:end]): n for n, (start, end) in enumerate(sentence_spans(text))}
+    return said <= places.keys() and all(sentence_kind(text, places[one]) is None for one in said)
+
+
 def verify_quote(
     quote: str, text: str, claim: str, question: str = "", *, supports: bool = True
 ) -> FuzzyMatch | None:

@@ -77,9 +77,7 @@ class Reader:
     """
 
     def __init__(self, question: str, texts: Iterable[str]) -> None:
-        spelt = [*map(_spelt, (question, *texts))]
-        known = (letters for letters, words in _ENDINGS if any(map(words.intersection, spelt)))
-        self.endings = next(known, _LONGEST_ENDING)
+        self.endings = min(map(_ending_length, (question, *texts)))
         # What the question lets choose from, it does not say.
         options = {word for choice in _CHOICE.findall(fold(question)) for word in choice}
         self.asked = _read(question, self.endings, frozenset(options))
@@ -140,9 +138,11 @@ class Reader:
         return not all(nouns) or self.is_form(*(noun[0] for noun in nouns if noun))
 
 
-@lru_cache(maxsize=256)
-def _spelt(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(fold(text)))
+@lru_cache(maxsize=8_192)
+def _ending_length(text: str) -> int:
+    """How many letters an ending may have in the language of a text, by its words."""
+    words = set(_WORD.findall(fold(text)))
+    return next((letters for letters, own in _ENDINGS if own & words), _LONGEST_ENDING)
 
 
 @lru_cache(maxsize=4_096)

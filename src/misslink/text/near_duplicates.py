@@ -103,12 +103,12 @@ def is_near_duplicate(one: str, other: str) -> bool:
         return False
     return (
         _may_be_similar(_sketch(one), _sketch(other))
-        and _jaccard_at_least(_word_set(one), _word_set(other), _MIN_WORD_JACCARD)
-        and _jaccard_at_least(_shingles(one), _shingles(other), _MIN_SHINGLE_JACCARD)
+        and jaccard_at_least(_word_set(one), _word_set(other), _MIN_WORD_JACCARD)
+        and jaccard_at_least(_shingles(one), _shingles(other), _MIN_SHINGLE_JACCARD)
     )
 
 
-def _jaccard_at_least(here: frozenset[Any], there: frozenset[Any], least: float) -> bool:
+def jaccard_at_least(here: frozenset[Any], there: frozenset[Any], least: float) -> bool:
     """Whether the Jaccard similarity of two sets is at least `least`."""
     if min(len(here), len(there)) < least * max(len(here), len(there)):
         return False
@@ -150,7 +150,7 @@ def flag_duplicates(texts: Sequence[str]) -> list[bool]:
     for at, runs in runs_of.items():
 
         def is_same(other: int, at: int = at) -> bool:
-            return _jaccard_at_least(
+            return jaccard_at_least(
                 sets[other], sets[at], _MIN_SHINGLE_JACCARD
             ) and is_near_duplicate(texts[other], texts[at])
 
