@@ -219,7 +219,7 @@ def measure_bias(pairs: Sequence[LabelPair], threshold: float) -> dict[str, Bias
             pull_p=pull.p,
             pull_p_holm=None,
             n=len(numbers),
-            unit="category against the others" if is_category else f"{spread:.4g} (one SD)",
+            unit=str(Reason(code="coefficient_unit", sd=None if is_category else spread)),
             finding=None,
             matched=None,
         )

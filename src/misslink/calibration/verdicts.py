@@ -18,7 +18,7 @@ from misslink.io.rows import read_rows
 from misslink.parts import by_case, case_ids
 from misslink.retrieval import case_exposures, cluster_cases, retrieval_outcome
 from misslink.text.normalization import fold
-from misslink.types import Case, Run, Trace, Verdict
+from misslink.types import Case, Reason, Run, Trace, Verdict
 
 MODEL_TAG = "model"
 _SUPPORT = {"supported": 1.0, "unsupported": 0.0, "contradicted": 0.0}
@@ -143,14 +143,14 @@ class MetricVerdicts:
         if self.metric == "faithfulness" and self.judge == "heuristic":
             from misslink.matching import load_fit
 
-            return load_fit().cut, "the judge's own"
+            return load_fit().cut, str(Reason(code="cut_of_judge"))
         scored = [(case.score, case.label) for case in self.items.values()]
         good = [score for score, label in scored if label and score is not None]
         bad = [score for score, label in scored if label is False and score is not None]
         least, most = min(good, default=math.inf), max(bad, default=-math.inf)
         if most < least and not most < 1 / 2 <= least and good:
-            return least, "the judge's own labels"
-        return 1 / 2, "one half"
+            return least, str(Reason(code="cut_of_labels"))
+        return 1 / 2, str(Reason(code="cut_of_half"))
 
 
 def verdicts_from_run(run: Run, metric: str, name: str, labelled: Container[str]) -> MetricVerdicts:

@@ -72,10 +72,10 @@ def read_baseline(source: Any) -> GateBaseline:
         It is anything else.
     """
     if isinstance(source, Run):
-        return GateBaseline(Path("given as a run"), judged_run(source), source.summary)
+        return GateBaseline(Path("run in memory"), judged_run(source), source.summary)
     if not isinstance(source, str | Path):
         run = read_scored_run(source)
-        return GateBaseline(Path("given as a table"), run, run.summary)
+        return GateBaseline(Path("table in memory"), run, run.summary)
     path = Path(source)
     if path.is_dir() or as_url(path):
         run = read_complete_run(path, anywhere=True)

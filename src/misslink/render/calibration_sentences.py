@@ -146,6 +146,13 @@ def _judge_not_known(judges: int) -> str:
 
 
 CALIBRATION_SENTENCES: dict[str, str | Callable[..., str]] = {
+    # where a threshold is from, and what a coefficient is per
+    "cut_of_judge": "the judge's own",
+    "cut_of_labels": "the judge's own labels",
+    "cut_of_half": "one half",
+    "coefficient_unit": lambda sd: (
+        "category against the others" if sd is None else f"{sd:.4g} (one SD)"
+    ),
     "no_labelled_verdicts": "no labelled case has a usable verdict, so the judge was not measured",
     "few_labels": lambda n: (
         f"only {pluralize(n, 'case')} with a label and a verdict: intervals are wide"
