@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple, Self, TypeVar, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import ConfigDict, ValidationError, model_validator
 from pydantic_core.core_schema import ValidationInfo
 
 from misslink.errors import InputError
+from misslink.frozen_model import FrozenModel
 from misslink.registry import late_function
 from misslink.types import Estimate
 
@@ -33,21 +34,14 @@ class Needed:
     """Marks a field without which a document cannot be read."""
 
 
-class Document(BaseModel):
+class Document(FrozenModel):
     """A part of a run's documents: no field has a default, and none is written that is not here.
 
     Where it is read, a key that is absent, null or ``{}`` is null, else empty, 0 or an estimate
     that is missing: the first of these that the field can be.
     """
 
-    model_config = ConfigDict(
-        frozen=True,
-        defer_build=True,
-        extra="forbid",
-        allow_inf_nan=False,
-        validate_by_name=True,
-        validate_by_alias=True,
-    )
+    model_config = ConfigDict(defer_build=True)
 
     @classmethod
     def read(cls, content: object) -> Self:

@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar, overload
 
@@ -29,6 +30,7 @@ HELD_BYTES = 256 * 2**20  # of the items of one file; of a larger one none are h
 _ITEM_BYTES = 1_000  # that an item takes beside its text
 _RECENT = 256  # items that were read last; a page reads the same case several times
 
+case_id: Callable[[Any], str] = attrgetter("case_id")  # of the case that an item is of, or is
 Item = TypeVar("Item")
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -67,8 +69,10 @@ class PartStore(Generic[Model]):
 
     def _text_at(self, place: int) -> tuple[int, int] | None:
         """Start and end of an item's text; None where the item is held."""
+        if place >= self._read:
+            return None
         start, end = self._bounds[2 * place : 2 * place + 2]
-        return (start, end) if place < self._read and start < end else None
+        return (start, end) if start < end else None
 
     def item(self, place: int) -> Model:
         """Return an item.
@@ -386,12 +390,6 @@ class Again(Generic[Item]):
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._make())
-
-
-def case_id(item: Any) -> str:
-    """The id of the case that an item is of, or that it is."""
-    name: str = item.case_id if hasattr(item, "case_id") else item.id
-    return name
 
 
 def case_ids(items: Sequence[Any]) -> list[str]:

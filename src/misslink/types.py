@@ -167,6 +167,11 @@ class Case(FrozenModel):
         return fields
 
     @property
+    def case_id(self) -> str:
+        """Its id, by the name that it has in traces, verdicts and links."""
+        return self.id
+
+    @property
     def judged_question(self) -> str:
         """The standalone question, or the question where none is given."""
         return self.standalone_question or self.question

@@ -147,7 +147,8 @@ def csv_cell(value: object) -> str:
     return escape_formula(str(value))
 
 
-_BATCH_ROWS = 5_000  # rows in memory, and in a row group: some 10 MB
+_BATCH_ROWS = 5_000  # in a row group: some 10 MB
+_PIECE_ROWS = 500  # that are Python objects at a time: ten times their size
 _FILE_METADATA = {
     b"misslink": b"cases"
 }  # tells a file of ours from one that happens to be called so
@@ -191,14 +192,18 @@ def case_tables(run: Run) -> tuple[Any, Iterator[Any]]:
     fields = [pa.field(_valid_utf8(name), _column_type(name)) for name in names]
     schema = pa.schema(fields, metadata=_FILE_METADATA)
 
-    def tables() -> Iterator[Any]:
-        rows = case_rows(run)
-        while some := list(islice(rows, _BATCH_ROWS)):
+    def pieces(rows: Iterator[dict[str, Any]]) -> Iterator[Any]:
+        while some := list(islice(rows, _PIECE_ROWS)):
             arrays = [
                 pa.array([_clean_value(row.get(name)) for row in some], field.type)
                 for name, field in zip(names, fields, strict=True)
             ]
             yield pa.Table.from_arrays(arrays, schema=schema)
+
+    def tables() -> Iterator[Any]:
+        rows = case_rows(run)
+        while some := list(pieces(islice(rows, _BATCH_ROWS))):
+            yield pa.concat_tables(some).combine_chunks()
 
     return schema, tables()
 

@@ -58,6 +58,14 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
     links = [link for link in run.outcomes if link.case_id in ids]
     bad = {(row.case_id, row.metric) for row in run.scores if row.label is False}
     failed = {link.case_id for link in links if link.failed}
+    stages, kinds, categories, tiers, tags = (Counter[str | None]() for _ in range(5))
+    for link in select_items(run.links, ids):
+        stages.update({need.lost_at or ARRIVED for need in link.needs})
+        kinds.update({row.kind for row in link.missed})
+    for case in run.cases:
+        categories[case.category] += 1
+        tiers[case.tier] += 1
+        tags.update(f"{name}:{tag}" for name, tag in case.tags.items())
     return {
         "state": _sorted_counts(LINK_STATES[link.failed] for link in links if link.failure),
         "owner": _sorted_counts(link.owner for link in links if link.case_id in failed),
@@ -65,21 +73,11 @@ def count_facets(run: Run) -> dict[str, dict[str, int]]:
         "retrieval": _sorted_counts(link.retrieval for link in links),
         "answer": _sorted_counts(link.answer for link in links),
         "correct": _sorted_counts(CORRECT_VALUES[link.correct] for link in links),
-        "lost_at": _sorted_counts(
-            stage
-            for link in select_items(run.links, ids)
-            for stage in {need.lost_at or ARRIVED for need in link.needs}
-        ),
-        "miss_type": _sorted_counts(
-            kind
-            for link in select_items(run.links, ids)
-            for kind in {row.kind for row in link.missed}
-        ),
-        "category": _sorted_counts(case.category for case in run.cases),
-        "tier": _sorted_counts(case.tier for case in run.cases),
-        "tag": _sorted_counts(
-            f"{name}:{tag}" for case in run.cases for name, tag in case.tags.items()
-        ),
+        "lost_at": _sorted_counts(stages),
+        "miss_type": _sorted_counts(kinds),
+        "category": _sorted_counts(categories),
+        "tier": _sorted_counts(tiers),
+        "tag": _sorted_counts(tags),
         "metric": _sorted_counts(metric for case_id, metric in sorted(bad) if case_id in ids),
         "people": _sorted_counts(_label_agreement(run, ids)),
     }
@@ -94,8 +92,8 @@ def _label_agreement(run: Run, ids: set[str]) -> Iterator[str]:
 
 def _sorted_counts(values: Iterable[str | None]) -> dict[str, int]:
     """The most frequent first, of equals in the order of the alphabet."""
-    counts = Counter(value for value in values if value)
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+    counts = [(value, count) for value, count in Counter(values).items() if value]
+    return dict(sorted(counts, key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True)
