@@ -16,19 +16,23 @@ from types import ModuleType
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
-        *(
-            "misslink.cli.main",
-            "misslink.cli.evaluate",
-            "misslink.pipeline",
-            "misslink.report.page",
-        ),
-        *(
-            "misslink.report.case_table",
-            "misslink.metrics.faithfulness",
-            "misslink.engines.ray.engine",
-        ),
-        *("langchain_core.vectorstores", "langchain_core.language_models"),
-        *("pyarrow", "rich.progress", "scipy.special", "typer.rich_utils"),
+        "misslink.api.compare",
+        "misslink.api.whatif",
+        "misslink.cli.evaluate",
+        "misslink.cli.main",
+        "misslink.engines.batch",
+        "misslink.engines.ray.engine",
+        "misslink.metrics.faithfulness",
+        "misslink.pipeline.evaluate",
+        "misslink.report.case_table",
+        "misslink.report.gate_reports",
+        "misslink.report.page",
+        "langchain_core.language_models",
+        "langchain_core.vectorstores",
+        "pyarrow",
+        "rich.progress",
+        "scipy.stats",
+        "typer.rich_utils",
     ]
 )
 
