@@ -15,7 +15,8 @@ import threading
 import weakref
 from array import array
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar, overload
 
@@ -374,8 +375,14 @@ class Again(Generic[Item]):
 
 def case_id(item: Any) -> str:
     """The id of the case that an item is of, or that it is."""
-    name: str = item.case_id if hasattr(item, "case_id") else item.id
-    return name
+    return _id_getter(type(item))(item)
+
+
+@cache
+def _id_getter(kind: type) -> Callable[[Any], str]:
+    """To ask each model for an attribute that it lacks would take most of the time."""
+    annotated = any("case_id" in vars(base).get("__annotations__", ()) for base in kind.__mro__)
+    return attrgetter("case_id" if annotated or hasattr(kind, "case_id") else "id")
 
 
 def case_ids(items: Sequence[Any]) -> list[str]:
