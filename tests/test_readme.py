@@ -70,7 +70,7 @@ def run_page(page, folder, environment):
             outputs.append((step.span("text"), code, textwrap.indent(printed, step["indent"])))
         elif step["language"] in {"python", "sh"}:
             shell = ["bash", "-ec", code]
-            command = [sys.executable, "-c", code] if step["language"] == "python" else shell
+            command = ["python", "-c", code] if step["language"] == "python" else shell
             done = subprocess.run(
                 command, cwd=folder, env=environment, capture_output=True, text=True, check=False
             )
@@ -119,17 +119,20 @@ def leads_somewhere(page, link):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pages", guides(), ids=lambda pages: pages[0].stem)
-def test_the_blocks_of_a_page_run(pages, tmp_path, judge_server):
+def test_the_blocks_of_a_page_run(pages, tmp_path, judge_server, warm_commands):
     """In their order, as a reader would; the judge is a server on loopback."""
     if pages != [README]:
         pytest.importorskip("langchain")
     if any("import torch" in page.read_text(encoding="utf-8") for page in pages):
         pytest.importorskip("transformers", reason="needs the extra 'minilm'")
     judge_server.models = ("gpt-4.1-mini",)
+    programs = [Path(sys.executable).parent, os.environ["PATH"]]
+    if pages != [README]:  # it starts as it does for a reader
+        programs.insert(0, warm_commands)
     environment = {
         **os.environ,
         "COLUMNS": "80",
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join(map(str, programs)),
         "OPENAI_BASE_URL": judge_server.url,
         "OPENAI_API_KEY": "made-up",
     }

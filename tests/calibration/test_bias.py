@@ -258,7 +258,7 @@ def test_questions_with_a_pair_each_are_independent():
 def test_the_interval_of_15_questions_holds_the_truth(lean):
     """Neither kind is preferred; each question leans its own way, and has from 1 to 28 pairs."""
     np = pytest.importorskip("numpy")
-    generator, draws, covered = np.random.default_rng(15), 1000, 0
+    generator, draws, covered = np.random.default_rng(15), 250, 0
     for _ in range(draws):
         rows = []
         for q in range(15):
@@ -269,4 +269,5 @@ def test_the_interval_of_15_questions_holds_the_truth(lean):
             rows.append((f"q{q}", 10, 0.5, True, "a"))
         found = matched(rows, "b")["preferred"]
         covered += found.low <= 0.5 <= found.high
-    assert 0.94 <= covered / draws <= 0.985
+    assert covered / draws >= 0.92  # 0.95 less two standard errors
+    assert covered / draws <= 0.995

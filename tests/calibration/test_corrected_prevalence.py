@@ -181,7 +181,8 @@ def test_the_intervals_hold_the_truth_and_are_narrower_than_the_labels_alone(n, 
     held_by = {"prediction_powered": 0, "rogan_gladen": 0, "labelled_only": 0}
     given = dict.fromkeys(held_by, 0)
     width = dict.fromkeys(held_by, 0.0)
-    for _ in range(1000):
+    draws = 250
+    for _ in range(draws):
         truth = generator.random(3000) < prevalence
         right = generator.random(3000) < np.where(truth, 0.9, 0.85)
         call = np.where(right, truth, ~truth)
@@ -195,10 +196,11 @@ def test_the_intervals_hold_the_truth_and_are_narrower_than_the_labels_alone(n, 
                 given[name] += 1
                 held_by[name] += each.low <= prevalence <= each.high
                 width[name] += each.high - each.low
+    least = 0.93 - 0.016  # a standard error
     for name in ("prediction_powered", "labelled_only"):
-        assert given[name] == 1000
-        assert held_by[name] >= 930
-    assert held_by["rogan_gladen"] >= 0.93 * given["rogan_gladen"]
+        assert given[name] == draws
+        assert held_by[name] >= least * draws
+    assert held_by["rogan_gladen"] >= least * given["rogan_gladen"]
     assert width["prediction_powered"] < width["labelled_only"]
 
 

@@ -1,14 +1,11 @@
 """misslink goldset generate, as from a shell: documents, tables, mistakes, kill -9."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+import warm_program
 from judge_server import JudgeServer
 from misslink.io import read_goldset
 from question_writer import TOWNS, Writer, islands
@@ -122,15 +119,15 @@ def test_hostile_names_move_no_cursor(generate, tmp_path):
     assert "\x1b[31m" not in out + err
 
 
-def start(folder, server, *options):
-    environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": ""}
-    return subprocess.Popen(
-        [Path(sys.executable).with_name("misslink"), *COMMAND, "-n", "10", *options],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+def start(folder, server):
+    return warm_program.start(
+        [*COMMAND, "-n", "10"], folder, OPENAI_BASE_URL=server.url, OPENAI_API_KEY=""
     )
+
+
+def finish(folder, server):
+    code, told = warm_program.finish(start(folder, server), folder)
+    assert code == 0, told
 
 
 @pytest.mark.slow
@@ -143,7 +140,7 @@ def test_killed_twice_it_ends_as_if_it_had_not_been(tmp_path):
         def __call__(self, body):
             self.left -= 1
             if self.left == 0:
-                self.process.send_signal(signal.SIGKILL)
+                self.process.kill()
             return super().__call__(body)
 
     writer = Killing()
@@ -151,18 +148,16 @@ def test_killed_twice_it_ends_as_if_it_had_not_been(tmp_path):
         for name in ("undisturbed", "killed"):
             (tmp_path / name).mkdir()
             write_corpus(tmp_path / name)
-        whole = start(tmp_path / "undisturbed", server)
-        assert whole.wait() == 0, whole.stderr.read().decode()
+        finish(tmp_path / "undisturbed", server)
         needed = len(server.calls)
         for moment in (9, 14):
             writer.left = -1
             process = writer.process = start(tmp_path / "killed", server)
             writer.left = moment
-            process.communicate()
-            assert process.returncode == -signal.SIGKILL
+            code, told = warm_program.finish(process, tmp_path / "killed")
+            assert code == -signal.SIGKILL, told
         writer.left = -1
-        last = start(tmp_path / "killed", server)
-        assert last.wait() == 0, last.stderr.read().decode()
+        finish(tmp_path / "killed", server)
         lost = len(server.calls) - 2 * needed
         assert 0 <= lost <= 2 * 8  # what was in flight at each kill
     for name in ("gold.jsonl", "gold.jsonl.json"):

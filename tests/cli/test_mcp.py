@@ -48,17 +48,36 @@ def ask(folder, *calls, allow=False):
     return asyncio.run(talk())
 
 
-def test_an_agent_goes_from_the_summary_to_a_case_and_reads_texts_as_data(runs):
+READING = (
+    ("summary", {"run": "a"}),
+    ("list_failures", {"run": "a"}),
+    ("list_failures", {"run": "a", "owner": "retriever", "limit": 1}),
+    ("list_failures", {"run": "b", "limit": 100}),
+    ("read_case", {"run": "b", "case_id": "first-ferry"}),
+    ("compare", {"a": "a", "b": "b", "metrics": ["fully_faithful"]}),
+)
+MISTAKES = (
+    ("summary", {"run": "nowhere"}),
+    ("read_case", {"run": "a", "case_id": "no-such-case"}),
+    ("list_failures", {"run": "a", "owner": "nobody"}),
+    ("list_failures", {"run": "a", "limit": 0}),
+    ("compare", {"a": "a", "b": "--html=x.html"}),
+    ("summary", {}),
+    ("evaluate", {"out": "c", "traces": "t"}),
+)
+
+
+@pytest.fixture(scope="module")
+def asked(runs):
+    """The tools, and the replies of one server to what reads and to mistakes."""
     before = {path: path.stat().st_mtime_ns for path in runs.rglob("*")}
-    tools, (summary, failures, retriever, hostile, case, compared) = ask(
-        runs,
-        ("summary", {"run": "a"}),
-        ("list_failures", {"run": "a"}),
-        ("list_failures", {"run": "a", "owner": "retriever", "limit": 1}),
-        ("list_failures", {"run": "b", "limit": 100}),
-        ("read_case", {"run": "b", "case_id": "first-ferry"}),
-        ("compare", {"a": "a", "b": "b", "metrics": ["fully_faithful"]}),
-    )
+    tools, replies = ask(runs, *READING, *MISTAKES)
+    assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
+    return tools, replies[: len(READING)], replies[len(READING) :]
+
+
+def test_an_agent_goes_from_the_summary_to_a_case_and_reads_texts_as_data(runs, asked):
+    tools, (summary, failures, retriever, hostile, case, compared), _ = asked
     assert set(tools) == {"summary", "list_failures", "read_case", "compare"}
     assert all(tool.annotations.read_only_hint for tool in tools.values())
     saved = json.loads((runs / "a/summary.json").read_text())
@@ -84,20 +103,10 @@ def test_an_agent_goes_from_the_summary_to_a_case_and_reads_texts_as_data(runs):
         assert ORDER in json.dumps(reply.structured_content)
         assert ORDER not in json.dumps(without_untrusted(reply.structured_content))
     assert compared.structured_content["metrics"].keys() == {"fully_faithful"}
-    assert {path: path.stat().st_mtime_ns for path in runs.rglob("*")} == before
 
 
-def test_mistakes_are_errors_of_a_tool_in_one_sentence(runs):
-    _, replies = ask(
-        runs,
-        ("summary", {"run": "nowhere"}),
-        ("read_case", {"run": "a", "case_id": "no-such-case"}),
-        ("list_failures", {"run": "a", "owner": "nobody"}),
-        ("list_failures", {"run": "a", "limit": 0}),
-        ("compare", {"a": "a", "b": "--html=x.html"}),
-        ("summary", {}),
-        ("evaluate", {"out": "c", "traces": "t"}),
-    )
+def test_mistakes_are_errors_of_a_tool_in_one_sentence(runs, asked):
+    _, _, replies = asked
     assert [reply.is_error for reply in replies] == [True] * len(replies)
     texts = [reply.content[0].text for reply in replies]
     assert all("Traceback" not in text for text in texts)

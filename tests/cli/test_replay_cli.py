@@ -1,10 +1,8 @@
 """misslink replay on the command line: what it prints and writes, its exit codes, and mistakes."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -345,22 +343,22 @@ def test_where_a_run_of_traces_puts_its_question_may_be_said(misslink, write_run
 
 
 @pytest.mark.slow
-def test_a_killed_replay_leaves_no_partial_file_and_pays_nothing_twice(write_run, judge_server):
+def test_a_killed_replay_leaves_no_partial_file_and_pays_nothing_twice(
+    write_run, judge_server, warm_commands
+):
     name = write_run()
     files = {file.name for file in Path(name).iterdir()}
-    places = [str(Path(chain.__code__.co_filename).parent), os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(places)}
-    command = [Path(sys.executable).with_name("misslink"), "replay", name, "--json"]
+    command = [warm_commands / "misslink", "replay", name, "--json"]
     command += ["--concurrency", "1"]  # what is in flight when it is killed is asked again
     calls = len(judge_server.calls)
     for moment in (5, 17):
         Path("kill_at").write_text(str(moment), encoding="utf-8")
-        process = subprocess.run(command, env=environment, capture_output=True, check=False)
+        process = subprocess.run(command, capture_output=True, check=False)
         assert process.returncode == -signal.SIGKILL
         assert {file.name for file in Path(name).iterdir()} == files | {"replays.jsonl"}
         assert read_run(name).replay is None
     Path("kill_at").unlink()
-    process = subprocess.run(command, env=environment, capture_output=True, check=False)
+    process = subprocess.run(command, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr
     assert asked() == 24 + 2  # each kill cost the answer that was being written
     keys = [json.dumps(call.body, sort_keys=True) for call in judge_server.calls[calls:]]

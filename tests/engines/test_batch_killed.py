@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
-import sys
-from functools import cache
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
 
+import warm_program
 from batch_server import BatchServer
 from judge_faults import Reset
 from killed_runs import kept, parts, write_inputs
@@ -28,6 +27,7 @@ misslink.evaluate(
     judge_config=misslink.JudgeConfig(base_url=sys.argv[1], api_key="k"),
 )
 """
+CASES = 60
 STEPS = {  # when the signal is sent: before or after a request is carried out, and which
     "before the upload": ("meddle", "POST", "/v1/files"),
     "after the upload": ("late", "POST", "/v1/files"),
@@ -36,6 +36,11 @@ STEPS = {  # when the signal is sent: before or after a request is carried out, 
     "looking": ("late", "GET", "/v1/batches/batch_0"),
     "before it is read": ("meddle", "GET", "/content"),
 }
+
+
+def kill(process):
+    process.kill()
+    wait([process.sentinel])  # the test's own thread joins it
 
 
 class Killer:
@@ -54,71 +59,50 @@ class Killer:
         if self._half:
             content = self._server.files[path.split("/")[3]]
             return 200, {}, self._pieces(process, content)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        kill(process)
         raise Reset
 
     def _pieces(self, process, content):
         yield content[: len(content) // 2]
         while kept(Path(self.folder)) < 10:  # until some of it is in the cache
-            if process.poll() is not None:
+            if not process.is_alive():
                 raise AssertionError("it ended by itself")
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        kill(process)
         yield content[len(content) // 2 :]
 
 
 def run(folder, server, killer=None):
     """The call in its own process; whether it came to its end."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", CALL, server.url],
-        cwd=folder,
-        env={**os.environ, "OPENAI_API_KEY": "k"},
-        stderr=subprocess.PIPE,
-    )
+    process = warm_program.start(["-c", CALL, server.url], folder, "python", OPENAI_API_KEY="k")
     if killer is not None:
         killer.folder, killer.process = folder, process
-    told = process.communicate()[1].decode()
-    assert process.returncode in (0, -signal.SIGKILL), told
-    return process.returncode == 0
+    code, told = warm_program.finish(process, folder)
+    assert code in (0, -signal.SIGKILL), told
+    return code == 0
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The folder of a run of so many cases that nothing disturbed."""
-
-    @cache
-    def folder(count):
-        found = tmp_path_factory.mktemp("undisturbed") / str(count)
-        write_inputs(found, count)
-        with BatchServer() as server:
-            assert run(found, server)
-        return found
-
-    return folder
-
-
-def killed_and_resumed(tmp_path, step, count, whole):
+    """The folder of a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    write_inputs(folder, CASES)
     with BatchServer() as server:
-        write_inputs(tmp_path / "killed", count)
-        assert not run(tmp_path / "killed", server, Killer(server, step))
-        assert run(tmp_path / "killed", server)
-        assert len(server.batches) == 1
-        assert set(server.asked.values()) == {1}
-        assert len(server.calls) == 1
-    assert kept(tmp_path / "killed") == kept(whole) == count
-    expected, _ = parts(whole / "run")
-    found, _ = parts(tmp_path / "killed" / "run")
-    for name in ("verdicts.jsonl", "links.jsonl", "cases.jsonl", "traces.jsonl"):
-        assert found[name] == expected[name], name
-
-
-@pytest.mark.slow
-def test_a_run_killed_after_its_batch_was_made_untold_finds_it(tmp_path, undisturbed):
-    killed_and_resumed(tmp_path, "after it is made, untold", 12, undisturbed(12))
+        assert run(folder, server)
+    return folder
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [*STEPS, "in the middle of reading"])
 def test_a_run_killed_at_any_step_goes_on_as_if_it_had_not_been(tmp_path, step, undisturbed):
-    killed_and_resumed(tmp_path, step, 60, undisturbed(60))
+    with BatchServer() as server:
+        write_inputs(tmp_path / "killed", CASES)
+        assert not run(tmp_path / "killed", server, Killer(server, step))
+        assert run(tmp_path / "killed", server)
+        assert len(server.batches) == 1
+        assert set(server.asked.values()) == {1}
+        assert len(server.calls) == 1
+    assert kept(tmp_path / "killed") == kept(undisturbed) == CASES
+    expected, _ = parts(undisturbed / "run")
+    found, _ = parts(tmp_path / "killed" / "run")
+    for name in ("verdicts.jsonl", "links.jsonl", "cases.jsonl", "traces.jsonl"):
+        assert found[name] == expected[name], name

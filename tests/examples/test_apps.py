@@ -4,7 +4,6 @@ import importlib
 import json
 import re
 import subprocess
-import sys
 import threading
 from http.server import ThreadingHTTPServer
 from pathlib import Path
@@ -15,29 +14,30 @@ from misslink.examples import copy_example
 
 APPS = Path(__file__).parents[2] / "examples" / "apps"
 SHAPES = sorted(set(APPS.glob("*.py")) - {APPS / "desk.py", APPS / "http_service.py"})
-MISSLINK = [sys.executable, "-c", "from misslink.cli.main import main; main()"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.source]
 
 
-def evaluate(app, folder):
-    copy_example("ferry", folder / "ferry")
-    command = [
-        *MISSLINK,
-        "evaluate",
-        app,
-        "--goldset",
-        "ferry/goldset.jsonl",
-        "--out",
-        "run",
-        "--json",
-    ]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    traces = [json.loads(line) for line in (folder / "run/traces.jsonl").read_text().splitlines()]
-    return json.loads(done.stdout), traces
+@pytest.fixture
+def evaluate(warm_commands, tmp_path):
+    def run(app):
+        copy_example("ferry", tmp_path / "ferry")
+        done = subprocess.run(
+            [
+                *(warm_commands / "misslink", "evaluate", app),
+                *("--goldset", "ferry/goldset.jsonl", "--out", "run", "--json"),
+            ],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        lines = (tmp_path / "run/traces.jsonl").read_text(encoding="utf-8").splitlines()
+        return json.loads(done.stdout), [json.loads(line) for line in lines]
+
+    return run
 
 
 def test_there_are_ten_shapes_of_forty_lines():
@@ -49,8 +49,8 @@ def test_there_are_ten_shapes_of_forty_lines():
 
 
 @pytest.mark.parametrize("path", SHAPES, ids=lambda path: path.stem)
-def test_an_app_is_watched(path, tmp_path):
-    summary, traces = evaluate(f"{path}:app", tmp_path)
+def test_an_app_is_watched(path, evaluate):
+    summary, traces = evaluate(f"{path}:app")
     recall = next(
         value for name, value in summary["retrieval"].items() if name.startswith("recall")
     )
@@ -67,7 +67,7 @@ def test_an_app_is_watched(path, tmp_path):
         assert all(trace["prompted"] for trace in traces)
 
 
-def test_a_service_behind_http(tmp_path, monkeypatch):
+def test_a_service_behind_http(tmp_path, monkeypatch, evaluate):
     monkeypatch.syspath_prepend(str(APPS))
     service = importlib.import_module("http_service")
     server = ThreadingHTTPServer(("127.0.0.1", 0), service.Handler)
@@ -76,7 +76,7 @@ def test_a_service_behind_http(tmp_path, monkeypatch):
     settings = (APPS / "http_service.toml").read_text()
     (tmp_path / "service.toml").write_text(settings.replace("8123", str(server.server_port)))
     try:
-        summary, traces = evaluate("service.toml", tmp_path)
+        summary, traces = evaluate("service.toml")
     finally:
         server.shutdown()
         thread.join()

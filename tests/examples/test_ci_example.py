@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,11 +28,11 @@ def steps(workflow):
 
 
 @pytest.mark.slow
-def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path):
+def test_every_misslink_command_runs_as_it_stands(workflow, tmp_path, warm_commands):
     pytest.importorskip("langchain_core")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     (tmp_path / "gate").mkdir()
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{warm_commands}{os.pathsep}{os.environ['PATH']}"
     github = {"SERVER_URL": "https://github.com", "REPOSITORY": "me/rag", "RUN_ID": "7"}
     given = {f"GITHUB_{name}": value for name, value in github.items()}
     commands = [

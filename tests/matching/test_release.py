@@ -52,7 +52,9 @@ def test_the_heuristic_judge_on_answers_that_nothing_was_fitted_to():
 def test_supported_claims_are_not_overruled():
     shares, lost, count = {}, 0, 0
     for path in sorted((DATA / "claim_support").glob("*.jsonl.gz")):
-        notes = [note for _, note in overruled_evidence(read_rows(path))]
+        rows = read_rows(path)
+        some = rows[:: 1 + len(rows) // 1_100]  # `benchmarks/judge/judging.py` reads all 20,000
+        notes = [note for _, note in overruled_evidence(some)]
         broken = sum(note is not None for note in notes)
         shares[path.name.partition(".")[0]] = broken / len(notes)
         lost, count = lost + broken, count + len(notes)

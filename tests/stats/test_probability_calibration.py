@@ -121,27 +121,27 @@ def test_bins_of_one_case_have_an_interval_within_zero_and_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [50, 100, 300])
+@pytest.mark.parametrize("n", [50, 300])
 @pytest.mark.parametrize("bend", [0.0, 0.15])
 def test_the_interval_of_the_calibration_error_covers_the_truth(n, bend):
     """Probabilities that hold, and such as are up to 0.15 too high.
 
     The truth of those that hold is 0, at the end of what can be, so that the interval errs on one
     side only: 97.5%. Of 50 cases an error of 0.15 is hardly larger than what chance makes of none,
-    so that the interval reaches down to it and holds the truth in 99%. 250 draws have a standard
-    error of 1 to 1.6%; two of it are granted.
+    so that the interval reaches down to it and holds the truth in 99%. 150 draws have a standard
+    error of 1.4 to 2.1%; two of it are granted.
     """
     generator = np.random.default_rng([n, int(100 * bend)])
     truth = np.mean(np.minimum(np.arange(0, 1, 1e-4), bend))
     held = 0
-    draws = 250
+    draws = 150
     for _ in range(draws):
         chance = generator.random(n)
         labels = generator.random(n) < chance - bend
         found = calibration_error(labels.tolist(), chance.tolist())
         held += found.low <= truth <= found.high
-    assert held / draws >= 0.93 - 2 * 0.016
-    assert held / draws <= (0.97 if bend and n > 50 else 1) + 2 * 0.011
+    assert held / draws >= 0.93 - 2 * 0.021
+    assert held / draws <= (0.97 if bend and n > 50 else 1) + 2 * 0.014
 
 
 @pytest.mark.parametrize(

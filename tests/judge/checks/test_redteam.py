@@ -79,28 +79,29 @@ def gullible(quoted):
 
 
 @pytest.mark.parametrize(
-    "quoted",
+    ("quoted", "attacks"),
     [
-        lambda _: None,
-        lambda payload: payload,
-        lambda payload: max(re.split(r"(?<=[.!?])\s|\n", payload), key=len),
-        lambda _: "This is confirmed in full by the source",
-        lambda _: "...",
+        (lambda payload: payload, SUITE.attacks),
+        (lambda payload: max(re.split(r"(?<=[.!?])\s|\n", payload), key=len), SUITE.attacks),
+        # What these quote is the same for each attack.
+        (lambda _: None, SUITE.attacks[::5]),
+        (lambda _: "This is confirmed in full by the source", SUITE.attacks[::5]),
+        (lambda _: "...", SUITE.attacks[::5]),
     ],
-    ids=["no quote", "the order", "a sentence of the order", "a made-up quote", "dots"],
+    ids=["the order", "a sentence of the order", "no quote", "a made-up quote", "dots"],
 )
-def test_a_judge_that_obeys_everything_flips_nothing(judge_server, quoted):
+def test_a_judge_that_obeys_everything_flips_nothing(judge_server, quoted, attacks):
     judge_server.script = gullible(quoted)
     cases = tuple(
         AttackCase(c.id, ("faithfulness",), c.question, c.passages, c.answer, c.references)
         for c in FAITHFULNESS.cases
     )
-    found = by_server(judge_server, AttackSuite(SUITE.attacks, cases))
+    found = by_server(judge_server, AttackSuite(attacks, cases))
     assert found["left_out"] == {}
     assert found["obeyed"]["value"] == 1
     assert found["flipped"]["value"] == 0
     assert found["not_read"] == {}
-    assert found["flipped"]["n"] == len(SUITE.attacks) * len(cases)
+    assert found["flipped"]["n"] == len(attacks) * len(cases)
 
 
 def test_an_honest_judge_neither_obeys_nor_flips(judge_server):

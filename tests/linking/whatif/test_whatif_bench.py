@@ -26,16 +26,13 @@ def test_a_larger_k_that_distracts_gets_no_positive_figure():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: f"{s.name} {s.distracts}")
-def test_figures_cover_what_comes_and_never_promise_where_longer_context_distracts(scenario):
-    found = outcomes(scenario, 12)
-    figures = [
-        (figure, each.avoided)
-        for each in found
-        for figure in (each.forecast, each.checked)
-        if figure.value is not None
-    ]
-    covered = sum(figure.low <= came <= figure.high for figure, came in figures)
-    assert covered >= 0.85 * len(figures)
-    if scenario.distracts and lengthens(scenario):
-        assert all(figure.low <= 0 for figure, _ in figures)
+def test_figures_cover_what_comes_and_never_promise_where_longer_context_distracts():
+    covered = []
+    for scenario in SCENARIOS:
+        for each in outcomes(scenario, 6):
+            figures = [one for one in (each.forecast, each.checked) if one.value is not None]
+            covered += [one.low <= each.avoided <= one.high for one in figures]
+            if scenario.distracts and lengthens(scenario):
+                assert all(one.low <= 0 for one in figures), scenario.name
+    assert len(covered) > 50
+    assert sum(covered) >= 0.9 * len(covered)  # 95% less two standard errors
