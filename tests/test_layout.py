@@ -141,7 +141,7 @@ SENTENCES_LEFT = {
     "comparison": 1,
     "gates": 27,
     "linking": 81,
-    "metrics": 40,
+    "metrics": 38,
     "retrieval": 9,
     "stats": 12,
 }

@@ -79,7 +79,7 @@ class RequestFormat:
     def messages(self, ask: Ask) -> list[dict[str, str]]:
         """The messages; where no parameter carries the schema, with it in the system message."""
         messages = [dict(message) for message in ask.messages]
-        if not ask.structured or self.structure == "json_schema":
+        if self.structure == "json_schema":
             return messages
         text = _SCHEMA_INSTRUCTION + schema_json(ask.schema)
         if messages and messages[0]["role"] == "system":  # the stable part
@@ -89,7 +89,7 @@ class RequestFormat:
 
     def format(self, ask: Ask) -> dict[str, Any] | None:
         """The answer format as a parameter; None where none is sent."""
-        if not ask.structured or self.structure == "plain":
+        if self.structure == "plain":
             return None
         if self.structure == "json_object":
             return {"type": "json_object"}
@@ -351,7 +351,7 @@ class CapabilityProbe:
         """As `broken`, for an ask that failed with this HTTP status; raises `failure` where it is None."""
         is_server_error = (status or 0) >= _SERVER_ERROR
         other = None
-        if ask.structured and is_server_error and failure.after is None:
+        if is_server_error and failure.after is None:
             other = self.broken(ask.key, tried)
         if other is None:
             raise failure from None
@@ -387,11 +387,10 @@ class CapabilityProbe:
         """Read what was said to `ask`, put in `request_format`, and learn from how it was said."""
         self.accepted(request_format)
         self.gives_logprobs = self.gives_logprobs or response.gives_logprobs
-        reply = response.reply(ask.schema, structured=ask.structured)
-        if ask.structured:
-            fits = reply.parsed is not None
-            ignored = not fits and response.ignores(request_format.structure, ask.schema)
-            self.record_obedience(request_format, obeyed=fits, ignored=ignored)
+        reply = response.reply(ask.schema)
+        fits = reply.parsed is not None
+        ignored = not fits and response.ignores(request_format.structure, ask.schema)
+        self.record_obedience(request_format, obeyed=fits, ignored=ignored)
         return reply
 
     def record_obedience(
