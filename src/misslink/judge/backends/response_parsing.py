@@ -26,7 +26,7 @@ WITHHELD = "the judge's provider withheld the reply"
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # as decoded by `decode_body`
 _MAX_REFUSAL_LENGTH = 400  # characters; longer ones say more than that they will not
 _THINK_END = "</think>"
-# In lower case. What is refused is help, or the request itself: "I cannot find this in the
+# In lower case, in the languages of the prompts. What is refused is help, or the request itself: "I cannot find this in the
 # passages" is an attempt at an answer.
 _REFUSALS = (
     (
@@ -46,36 +46,6 @@ _REFUSALS = (
         r"(?:(?:es )?tut mir (?:sehr )?leid|entschuldigung|leider)[,.]?(?: aber)?"
         r" (?:ich kann|kann ich|dabei kann ich|damit kann ich) [^.]{0,40}?nicht"
         r" (?:weiter)?(?:helfen|behilflich|unterstützen|nachkommen|erfüllen|bearbeiten)\b"
-    ),
-    (
-        r"(?:(?:je suis )?d[ée]sol[ée]e?|je m'excuse|malheureusement)[,.]?(?: mais)?"
-        r" je ne (?:peux|puis) pas (?:vous |t')?"
-        r"(?:aider|assister|r[ée]pondre [àa] (?:cette|votre) demande|faire (?:cela|[cç]a))\b"
-    ),
-    (
-        r"(?:lo siento|lo lamento|disculpa|perd[óo]n)[,.]?(?: pero)? no puedo"
-        r" (?:ayudar(?:te|le|los)?|asistir(?:te|le)?|cumplir|hacer eso)\b"
-    ),
-    (
-        r"(?:mi dispiace|spiacente|scusa)[,.]?(?: ma)? non posso"
-        r" (?:aiutar(?:ti|la|e)|assister(?:ti|la|e)|farlo|soddisfare)(?!\w)"
-    ),
-    (
-        r"(?:desculpe|sinto muito|lamento)[,.]?(?: mas)? n[ãa]o posso (?:te |lhe |o )?"
-        r"(?:ajudar|auxiliar|atender|fazer isso)\b"
-    ),
-    (
-        r"(?:het spijt me|sorry|helaas)[,.]?(?: maar)? (?:ik kan|kan ik)"
-        r" (?:je |u |hier |daar )?[^.]{0,30}?niet (?:mee |bij )?helpen\b"
-    ),
-    r"(?:извините|простите|к сожалению)[,.]?(?: но)? я не могу(?: \w+){0,3}? (?:помочь|выполнить)",
-    (
-        r"(?:很?抱歉|对不起|對不起)[^。]{0,6}?(?:无法|不能|無法)[^。]{0,12}?"
-        r"(?:帮助|协助|满足|幫助|協助|滿足)"
-    ),
-    (
-        r"(?:申し訳(?:ありません|ございません)|すみません)[^。]{0,30}?"
-        r"(?:お手伝い|対応|お応え)[^。]{0,12}?(?:できません|できかねます)"
     ),
 )
 _REFUSAL = re.compile("|".join(_REFUSALS))
@@ -98,7 +68,7 @@ _PLAIN_PUNCTUATION = str.maketrans(
 
 
 def is_refusal_text(words: str) -> bool:
-    """Whether a short reply in plain words is a refusal to help, in one of a few languages.
+    """Whether a short reply in plain words is a refusal to help, in English or German.
 
     Parameters
     ----------
