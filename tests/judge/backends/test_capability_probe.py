@@ -511,9 +511,6 @@ def test_what_was_learnt_and_is_no_longer_true_is_found_out_anew(judge_server):
     "known",
     [
         {},
-        [],
-        "plain",
-        None,
         {"structure": "xml"},
         {"structure": ["plain"], "limit": {}},
         {"structure": "plain", "seed": "yes"},
