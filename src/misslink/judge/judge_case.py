@@ -14,10 +14,7 @@ from pydantic import TypeAdapter
 from misslink.errors import MisslinkError
 from misslink.judge import protocol
 from misslink.judge.claims import settle_response
-from misslink.judge.examination import (
-    Examination,
-    ExaminationWithReference,
-)
+from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.judge.judged_metric import (
     EMPTY_ANSWER,
     Finding,

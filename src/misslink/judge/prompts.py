@@ -336,10 +336,8 @@ class Prompt:
         where the template reads something else, or does what it must not.
         """
         system, user = self.template.render(texts)
-        return {"role": "system", "content": system + self.addition}, {
-            "role": "user",
-            "content": user,
-        }
+        stable = {"role": "system", "content": system + self.addition}
+        return stable, {"role": "user", "content": user}
 
 
 @dataclass(frozen=True)

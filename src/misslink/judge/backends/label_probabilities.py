@@ -67,14 +67,9 @@ def schema_labels(schema: Mapping[str, Any]) -> dict[str, str]:
         values = [True, False, *([None] if "null" in kinds else [])]
     else:
         return {}
-    if any(isinstance(value, dict | list | float) for value in values):
-        return {}
-    written = [json.dumps(value, ensure_ascii=False) for value in values]
-    names = [
-        value if isinstance(value, str) else text
-        for value, text in zip(values, written, strict=True)
-    ]
-    return dict(zip(names, written, strict=True)) if len(set(names)) == len(names) > 1 else {}
+    written = [(value, json.dumps(value, ensure_ascii=False)) for value in values]
+    labels = {value if isinstance(value, str) else text: text for value, text in written}
+    return labels if len(labels) == len(values) > 1 else {}
 
 
 def _scan_value(

@@ -11,14 +11,7 @@ from misslink.errors import InputError, MisslinkError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
 from misslink.judge.config import JudgeConfig
 from misslink.judge.examination import examine
-from misslink.judge.protocol import (
-    Ask,
-    Judge,
-    Reply,
-    RetryableError,
-    judge_info,
-    unwrap_judge,
-)
+from misslink.judge.protocol import Ask, Judge, Reply, RetryableError, judge_info, unwrap_judge
 from misslink.judge.session import open_judge, require_judge
 
 _MAX_CALLS = 3  # requests that a ping may cost, refused ones included

@@ -9,14 +9,7 @@ from dataclasses import replace
 from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD
 from misslink.judge.examination import Examination, ExaminationRest
 from misslink.judge.prompts import FENCE_LABELS, Fence
-from misslink.judge.protocol import (
-    Ask,
-    Judge,
-    JudgeLayer,
-    Reply,
-    schema_json,
-    total_usage,
-)
+from misslink.judge.protocol import Ask, Judge, JudgeLayer, Reply, schema_json, total_usage
 from misslink.judge.readings import ALWAYS_READ, Readings
 from misslink.matching import ClaimCoverage
 
@@ -161,6 +154,4 @@ def _fence_reply(words: str, messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def _problem_text(reply: Reply) -> str:
-    if reply.parsed is not None:
-        return "it could be read"
     return reply.problem or "the reply cannot be read"
