@@ -32,7 +32,7 @@ BUDGETS = {
     "goldset": 6613,
     "io": 4576,
     "io/trace_formats": 1625,
-    "judge": 1667,
+    "judge": 1671,
     "judge/backends": 2700,
     "judge/batch": 967,
     "judge/checks": 1163,
