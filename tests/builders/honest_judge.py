@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import BaseModel
 
 from fake_judge import complete, wanted_schema
 from misslink.judge.examination import examine
@@ -27,6 +30,20 @@ def small_ask(n: int) -> Ask:
     )
 
 
+class Label(BaseModel):
+    """A reply of one label, for asks whose reply is told in a test."""
+
+    supported: Literal["yes", "no"]
+
+
+def label_ask(n: int) -> Ask:
+    """The `n`-th of a family of asks for one label."""
+    return replace(small_ask(n), schema=Label)
+
+
+YES, NO = (f'{{"supported": "{label}"}}' for label in ("yes", "no"))
+
+
 def fenced(body: Body) -> list[tuple[str, str]]:
     """The fenced texts of the user's messages, each with its label."""
     user = "\n".join(m["content"] for m in body["messages"] if m.get("role", "user") == "user")
@@ -48,7 +65,7 @@ def _judge(body: Body) -> Body | str:
     if "statement_1" in by_label:
         return _citations(body["messages"][-1]["content"], by_label)
     if {"first", "second"} <= set(by_label):
-        return _preference(body, by_label)
+        return _preference(by_label)
     if "claim_1" in by_label and "answer" not in by_label:
         return _needs(texts)
     if "answer" not in by_label:
@@ -105,8 +122,8 @@ def _part(said: Body) -> Body:
     return {"claims": claims, "passages": said["passages"], "sufficient": said["sufficient"]}
 
 
-def _preference(body: Body, texts: dict[str, str]) -> Body | str:
-    """Which answer is better, as JSON where that is asked for, else in one word."""
+def _preference(texts: dict[str, str]) -> Body:
+    """Which answer is better."""
     asked = set(content_words(texts["question"]))
 
     def merit(answer: str) -> tuple[bool, int]:
@@ -115,8 +132,7 @@ def _preference(body: Body, texts: dict[str, str]) -> Body | str:
 
     first, second = merit(texts["first"]), merit(texts["second"])
     better = "tie" if first == second else "first" if first > second else "second"
-    told = any("JSON" in message["content"] for message in body["messages"])
-    return {"better": better} if told or "response_format" in body else better
+    return {"better": better}
 
 
 def _citations(user: str, texts: dict[str, str]) -> Body:

@@ -7,9 +7,8 @@ import random
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from honest_judge import small_ask
+from honest_judge import Label, small_ask
 from misslink.judge.config import JudgeConfig
-from misslink.judge.examination import LabelAlone
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Reply, RetryableError
 from misslink.types import Usage
@@ -25,7 +24,7 @@ def numbered(n):
 
 def answer(prompt=100, completion=20):
     usage = Usage(prompt_tokens=prompt, completion_tokens=completion)
-    return Reply(parsed=LabelAlone(supported="yes"), raw="yes", usage=usage)
+    return Reply(parsed=Label(supported="yes"), raw="yes", usage=usage)
 
 
 @dataclass

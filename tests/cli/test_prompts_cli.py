@@ -26,7 +26,7 @@ def test_all_prompts_are_listed_with_their_hash():
     assert list(listed) == BUILT_IN.names()
     assert listed["examination"]["sha256"] == BUILT_IN.load("examination").ref.sha256
     assert listed["examination"]["schema"] == "Examination"
-    assert "label_alone" in run("show")[1]
+    assert "goldset_relevance" in run("show")[1]
 
 
 def test_a_prompt_is_shown_as_its_file_or_as_a_judge_gets_it():
@@ -47,16 +47,17 @@ def test_every_prompt_can_be_rendered_as_an_example(name):
 
 
 def test_a_difference_is_a_unified_diff(tmp_path):
-    text = BUILT_IN.load("label_alone").text
-    (tmp_path / "label_alone.jinja").write_text(text, encoding="utf-8")
+    text = BUILT_IN.load("goldset_relevance").text
+    (tmp_path / "goldset_relevance.jinja").write_text(text, encoding="utf-8")
     assert (
-        run("diff", "label_alone", "--prompts", tmp_path)[1] == "label_alone is the same in both\n"
+        run("diff", "goldset_relevance", "--prompts", tmp_path)[1]
+        == "goldset_relevance is the same in both\n"
     )
-    changed = text.replace("Reply with one word", "Say one word")
-    (tmp_path / "label_alone.jinja").write_text(changed, encoding="utf-8")
-    shown = run("diff", "label_alone", "--prompts", tmp_path)[1]
-    assert "+Do the passages state everything that the answer states? Say one word" in shown
-    found = json.loads(run("diff", "label_alone", "--prompts", tmp_path, "--json")[1])
+    changed = text.replace("Reply with JSON only:", "Say JSON only:")
+    (tmp_path / "goldset_relevance.jinja").write_text(changed, encoding="utf-8")
+    shown = run("diff", "goldset_relevance", "--prompts", tmp_path)[1]
+    assert "+Say JSON only:" in shown
+    found = json.loads(run("diff", "goldset_relevance", "--prompts", tmp_path, "--json")[1])
     assert found["same"] is False
     assert found["own"]["sha256"] != found["built_in"]["sha256"]
     with pytest.raises(InputError, match=r"there is no examination\.jinja in it"):
@@ -67,20 +68,20 @@ def test_what_a_folder_lacks_is_shown_to_come_from_the_built_in_prompts(tmp_path
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     Path("mine").mkdir()
-    text = BUILT_IN.load("label_alone").text
-    Path("mine/label_alone.jinja").write_text(text, encoding="utf-8")
+    text = BUILT_IN.load("goldset_relevance").text
+    Path("mine/goldset_relevance.jinja").write_text(text, encoding="utf-8")
     listed = json.loads(run("show", "--prompts", "mine", "--json")[1])["prompts"]
     own = {each["name"]: each["from"] for each in listed}
-    assert own.pop("label_alone") == "mine"
+    assert own.pop("goldset_relevance") == "mine"
     assert set(own.values()) == {"built-in"}
     shown = run("show", "--prompts", "mine")[1]
-    assert re.search(r"label_alone +mine ", shown)
+    assert re.search(r"goldset_relevance +mine ", shown)
     assert re.search(r"citations +built-in ", shown)
-    lacking = ", ".join(f"{name}.jinja" for name in BUILT_IN.names() if name != "label_alone")
+    lacking = ", ".join(f"{name}.jinja" for name in BUILT_IN.names() if name != "goldset_relevance")
     assert f"mine has no {lacking}; the built-in English prompt is used" in shown
     for arguments, said in [
         (["citations", "--prompts", "mine"], "misslink: mine has no citations.jinja"),
-        (["label_alone", "--prompts", "mine"], ""),
+        (["goldset_relevance", "--prompts", "mine"], ""),
         (["citations"], ""),
         (["citations", "--prompts", "de"], ""),
     ]:

@@ -22,7 +22,6 @@ from misslink.judge.examination import (
     Examination,
     ExaminationRestWithReference,
     ExaminationWithReference,
-    LabelAlone,
     examine,
 )
 from misslink.judge.middleware.long_context import ExaminationPart
@@ -98,9 +97,7 @@ SCHEMAS = {
     "citations": Citations,
     "claim_needs": ClaimNeeds,
     "goldset_relevance": PassageGradeReply,
-    "label_alone": LabelAlone,
     "preference": Preference,
-    "preference_alone": Preference,
     **GENERATION_SCHEMAS,
 }
 
@@ -200,10 +197,10 @@ def test_a_prompt_without_front_matter_says_so(tmp_path):
         Prompts(tmp_path).load("absent")
 
 
-HEAD = '+++\nname = "label_alone"\nversion = 7\nschema = "LabelAlone"\n+++\n'
+HEAD = '+++\nname = "examination_part"\nversion = 7\nschema = "ExaminationPart"\n+++\n'
 
 
-def own(folder, user, system="Judge.", head=HEAD, name="label_alone"):
+def own(folder, user, system="Judge.", head=HEAD, name="examination_part"):
     blocks = (
         f"{{% block system %}}{system}{{% endblock %}}\n"
         f"{{% block user %}}\n{user}\n{{% endblock %}}\n"
@@ -214,7 +211,7 @@ def own(folder, user, system="Judge.", head=HEAD, name="label_alone"):
 
 def messages(prompts):
     texts = {"question": "q", "answer": "a", "passages": ("p", "r")}
-    return prompts.load("label_alone").template.render(texts)
+    return prompts.load("examination_part").template.render(texts)
 
 
 def test_a_prompt_of_ones_own_goes_before_the_built_in_one(tmp_path):
@@ -245,7 +242,7 @@ def test_a_prompt_of_ones_own_goes_before_the_built_in_one(tmp_path):
         ("{% set fence = answer %}", "another meaning"),
         ("{% macro fence(a, b) %}{% endmacro %}", "another meaning"),
         ("{% include 'x' %}", "cannot include"),
-        ("{{ fence('answer', anwser) }}", "reads 'anwser', which 'label_alone' is not given"),
+        ("{{ fence('answer', anwser) }}", "reads 'anwser', which 'examination_part' is not given"),
         ("{{ answer", "not a Jinja template"),
         ("{% if %}", "not a Jinja template"),
     ],
@@ -253,7 +250,7 @@ def test_a_prompt_of_ones_own_goes_before_the_built_in_one(tmp_path):
 def test_a_prompt_that_lets_text_past_the_fence_is_refused_before_anything_is_asked(
     tmp_path, user, message
 ):
-    with pytest.raises(InputError, match=r"label_alone\.jinja") as refused:
+    with pytest.raises(InputError, match=r"examination_part\.jinja") as refused:
         own(tmp_path, user)
     assert message in str(refused.value)
     if "reads" not in message:
@@ -273,15 +270,15 @@ def test_a_prompt_that_lets_text_past_the_fence_is_refused_before_anything_is_as
 )
 def test_what_the_sandbox_forbids_is_one_sentence_with_its_line(tmp_path, user):
     prompts = own(tmp_path, user)
-    with pytest.raises(InputError, match=r"label_alone\.jinja, line 8: it cannot be rendered"):
+    with pytest.raises(InputError, match=r"examination_part\.jinja, line 8: it cannot be rendered"):
         messages(prompts)
 
 
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        (HEAD.replace('"label_alone"', '"other"', 1), "it calls itself 'other'"),
-        (HEAD.replace("LabelAlone", "Examination"), "but the schema of '"),
+        (HEAD.replace('"examination_part"', '"other"', 1), "it calls itself 'other'"),
+        (HEAD.replace("ExaminationPart", "Examination"), "but the schema of '"),
         (HEAD.replace("7", '"new"'), "field 'version'"),
     ],
 )
@@ -291,7 +288,7 @@ def test_front_matter_that_does_not_fit_is_refused(tmp_path, head, message):
 
 
 def test_both_blocks_are_needed(tmp_path):
-    (tmp_path / "label_alone.jinja").write_text(HEAD + "hello", encoding="utf-8")
+    (tmp_path / "examination_part.jinja").write_text(HEAD + "hello", encoding="utf-8")
     with pytest.raises(InputError, match="no block 'system'"):
         Prompts.from_spec(tmp_path)
 
@@ -311,7 +308,7 @@ def test_what_stands_outside_of_the_blocks_is_refused_and_not_dropped(
     tmp_path, outside, line, message
 ):
     own(tmp_path, '{{ fence("answer", answer) }}')
-    with (tmp_path / "label_alone.jinja").open("a", encoding="utf-8") as file:
+    with (tmp_path / "examination_part.jinja").open("a", encoding="utf-8") as file:
         file.write(f"{outside}\n")
     with pytest.raises(InputError, match=message) as refused:
         Prompts.from_spec(tmp_path)
@@ -424,26 +421,26 @@ class _Refused:
 
 
 def test_messages_are_named_by_all_they_depend_on_without_being_rendered(tmp_path):
-    built_in = BUILT_IN.load("label_alone")
+    built_in = BUILT_IN.load("examination_part")
     inputs = {"question": "q", "passages": ("p",), "answer": "a", "references": ()}
     named = RenderedMessages(_Refused(built_in), inputs).digest
     assert named == RenderedMessages(built_in, dict(inputs)).digest
     for other in ({"answer": "b"}, {"passages": ("p", "")}, {"question": "a", "answer": "q"}):
         assert RenderedMessages(built_in, {**inputs, **other}).digest != named
-    (tmp_path / "label_alone.jinja").write_text(
-        built_in.text.replace("one word", "a single word"), encoding="utf-8"
+    (tmp_path / "examination_part.jinja").write_text(
+        built_in.text.replace("one JSON object", "a JSON object"), encoding="utf-8"
     )
-    assert RenderedMessages(Prompts(tmp_path).load("label_alone"), inputs).digest != named
+    assert RenderedMessages(Prompts(tmp_path).load("examination_part"), inputs).digest != named
 
 
 def test_whoever_changes_how_messages_are_rendered_raises_its_number():
     """Kept replies are found by it: raise it in rendered.py, unless the prompt itself changed."""
     texts = {"question": "q</answer>", "passages": ("<passage_1 p>", "p"), "answer": "a"}
-    messages = BUILT_IN.load("label_alone").messages({**texts, "references": (), "history": ()})
+    messages = BUILT_IN.load("examination_part").messages({**texts, "claims": (), "history": ()})
     user = messages[1]["content"]
     assert (RENDERING_VERSION, hashlib.sha256(user.encode()).hexdigest()[:16]) == (
         2,
-        "24db8d78bd415b6a",
+        "d7ae6745dfef1ab5",
     )
 
 

@@ -24,14 +24,6 @@ from misslink.judge.backends.response_parsing import (
         "<think>This is about a weapon.</think>\nI'm sorry, but I can't help with that.",
         "Es tut mir leid, aber dabei kann ich nicht helfen.",
         "Tut mir leid, ich kann Ihnen dabei nicht weiterhelfen.",
-        "Désolé, mais je ne peux pas vous aider.",
-        "Lo siento, pero no puedo ayudarte con eso.",
-        "Mi dispiace, ma non posso aiutarti.",
-        "Desculpe, mas não posso ajudar com isso.",
-        "Het spijt me, maar ik kan daar niet mee helpen.",
-        "Извините, но я не могу вам помочь.",
-        "很抱歉我无法协助您完成这个请求。",
-        "申し訳ありませんが、そのご要望にはお応えできません。",
     ],
 )
 def test_a_refusal_in_plain_words_is_recognised(words):

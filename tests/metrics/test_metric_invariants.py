@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from misslink.judge.examination import LabelAlone
 from misslink.judge.protocol import Reply
 from misslink.metrics.citation_correctness import CitationReply, Citations
 from misslink.registry import judged_metrics
@@ -190,16 +189,6 @@ def test_the_docstring_says_what_is_good_when_there_is_no_value_and_where_it_is_
     said = " ".join(type(judged_metrics.get(name)).__doc__.split())
     for wanted in ("label is good", "Skipped ", "Source: "):
         assert wanted in said, wanted
-
-
-@given(drawn(), st.sampled_from(["yes", "no"]))
-@settings(deadline=None)
-def test_of_one_word_only_faithfulness_is_read(case, word):
-    found = case.verdicts(Reply(LabelAlone(supported=word), word))
-    for name, verdict in found.items():
-        in_bounds(verdict)
-        if name not in {"faithfulness", "citation_correctness"}:
-            assert verdict.status in {"failed", "skipped"}, name
 
 
 @given(drawn())

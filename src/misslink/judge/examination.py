@@ -198,12 +198,6 @@ class ExaminationRestWithReference(ExaminationRest):
     claims: tuple[ExaminedClaimWithReference, ...]
 
 
-class LabelAlone(_Part):
-    """The reply of a judge that can give one word only: do the passages support the whole answer?"""
-
-    supported: Literal["yes", "no"]
-
-
 def examine(
     question: str,
     passages: tuple[str, ...],
@@ -228,7 +222,7 @@ def examine(
     criteria : sequence of mapping
         The user's own, each with ``name`` and ``question``.
     prompts : Prompts
-        Where ``examination`` and ``label_alone`` are read from.
+        Where ``examination`` is read from.
     """
     inputs: dict[str, Any] = {
         "question": question,
@@ -239,9 +233,6 @@ def examine(
     }
     whole = {**inputs, "criteria": tuple(criteria)} if criteria else inputs
 
-    def alone() -> Ask:
-        return Ask.rendered(prompts.load("label_alone"), inputs, LabelAlone, structured=False)
-
     def ask_rest(sentences: tuple[str, ...]) -> Ask:
         schema = ExaminationRestWithReference if references else ExaminationRest
         asked = {**inputs, "sentences": sentences}
@@ -250,4 +241,4 @@ def examine(
     schema = _EXAMINATIONS[bool(criteria), bool(history), bool(references)]
     asking = replace(prompts, criteria=tuple(Criterion(**each) for each in criteria))
     prompt = asking.load("examination")
-    return Ask.rendered(prompt, whole, schema, alone=alone, rest=ask_rest)
+    return Ask.rendered(prompt, whole, schema, rest=ask_rest)

@@ -14,14 +14,9 @@ from pydantic import TypeAdapter
 from misslink.errors import MisslinkError
 from misslink.judge import protocol
 from misslink.judge.claims import settle_response
-from misslink.judge.examination import (
-    Examination,
-    ExaminationWithReference,
-    LabelAlone,
-)
+from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.judge.judged_metric import (
     EMPTY_ANSWER,
-    ONE_WORD,
     Finding,
     JudgedMetric,
     Subject,
@@ -250,13 +245,6 @@ def _find(
         return skipped_finding(reply.problem or "the question was not asked")
     if parsed is None:
         return failed_finding(reply.problem or "the judge's reply cannot be read")
-    if isinstance(parsed, LabelAlone):
-        if not metric.reads_one_word:
-            return failed_finding(_one_word_reason(ONE_WORD, reply))
-        finding = read_metric(metric, subject, reply)
-        if finding.status == "skipped":
-            return finding
-        return finding._replace(reason=_one_word_reason(finding.reason, reply))
     if not isinstance(parsed, ask.schema):
         kind = type(parsed).__name__
         return failed_finding(f"the judge gave {kind} instead of {ask.schema.__name__}")
@@ -269,11 +257,6 @@ def _find(
             subject.coverage(reply).note or ""
         )  # an answer that states facts without a claim declines not
     return read_metric(metric, subject, reply)
-
-
-def _one_word_reason(reason: str | None, reply: protocol.Reply) -> str:
-    """Add to a reason why the judge was asked for one word."""
-    return "; at first ".join(filter(None, (reason, reply.cause)))
 
 
 def read_metric(metric: JudgedMetric, subject: Subject, reply: protocol.Reply) -> Finding:

@@ -16,7 +16,6 @@ from misslink.matching import ClaimCoverage
 from misslink.types import Case, Claim, Passage, Reason, Repeats, Status, Trace
 
 EMPTY_ANSWER = "the answer is empty"
-ONE_WORD = "the judge could give one word only"
 REFUSED = "the judge refused a question that this metric needs"
 
 
@@ -164,8 +163,6 @@ class JudgedMetric(ABC):
     needs_passages = False  # cases whose passages were not seen are skipped
     needs_reference = False  # cases without a reference answer are skipped
     reads_labels = False  # the value depends on which passages are labelled, or on answerable
-    # Can read a `LabelAlone`, which remains of an examination by a judge that cannot answer in JSON.
-    reads_one_word = False
     # What annotators are asked about an answer, and the names of its good and its bad label.
     label_question: tuple[str, str, str] | None = None
     padding: Padding | None = None  # None: no audit

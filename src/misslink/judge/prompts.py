@@ -17,6 +17,7 @@ import jinja2
 import jinja2.sandbox
 from jinja2 import meta, nodes
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from misslink.errors import InputError
 from misslink.text.normalization import INVISIBLE
@@ -336,10 +337,8 @@ class Prompt:
         where the template reads something else, or does what it must not.
         """
         system, user = self.template.render(texts)
-        return {"role": "system", "content": system + self.addition}, {
-            "role": "user",
-            "content": user,
-        }
+        stable = {"role": "system", "content": system + self.addition}
+        return stable, {"role": "user", "content": user}
 
 
 @dataclass(frozen=True)
@@ -527,10 +526,12 @@ class RenderedMessages(Sequence[Message]):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of what the messages depend on: the prompt's file, its inputs, `RENDERING`."""
-        content = json.dumps(
-            [RENDERING_VERSION, self._prompt.ref.sha256, dict(self._inputs)], ensure_ascii=False
-        )
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+        content = [RENDERING_VERSION, self._prompt.ref.sha256, dict(self._inputs)]
+        try:
+            text = to_json(content)  # a third of the time
+        except PydanticSerializationError:  # half a character
+            text = json.dumps(content).encode()
+        return hashlib.sha256(text).hexdigest()
 
     @cached_property
     def _messages(self) -> tuple[Message, ...]:

@@ -126,13 +126,8 @@ class Ask:
         Name, version and hash of the prompt.
     repeat : int
         Index of the sample, from 0.
-    alone : callable or None
-        Returns a question with a one-label answer, for a judge that cannot answer this question.
     rest : callable or None
         Takes sentences of the answer and returns the question for their claims alone.
-    structured : bool
-        Whether the answer is JSON. False: a single word, a label of the schema's only field; no
-        schema is sent.
     """
 
     name: str
@@ -141,9 +136,7 @@ class Ask:
     schema: type[BaseModel]
     prompt: PromptRef
     repeat: int = 0
-    alone: Callable[[], Ask] | None = field(default=None, compare=False, repr=False)
     rest: Callable[[tuple[str, ...]], Ask] | None = field(default=None, compare=False, repr=False)
-    structured: bool = True
 
     @classmethod
     def rendered(
@@ -152,9 +145,7 @@ class Ask:
         inputs: Mapping[str, Any],
         schema: type[BaseModel],
         *,
-        alone: Callable[[], Ask] | None = None,
         rest: Callable[[tuple[str, ...]], Ask] | None = None,
-        structured: bool = True,
     ) -> Ask:
         """Return the question that a prompt makes of `inputs`.
 
@@ -169,9 +160,7 @@ class Ask:
             messages=prompt.rendered(inputs),
             schema=schema,
             prompt=prompt.ref,
-            alone=alone,
             rest=rest,
-            structured=structured,
         )
 
     @property
@@ -188,7 +177,7 @@ class Ask:
             if digest
             else [part for text in self.messages for part in (text["role"], text["content"])]
         )
-        parts += [schema_json(self.schema), str(self.structured)]
+        parts += [schema_json(self.schema)]
         # With its length before each, no two lists of texts are the same content.
         content = "".join(f"{len(text)}:{text}" for text in parts)
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
@@ -197,8 +186,6 @@ class Ask:
     def characters(self) -> int:
         """Length of all messages and the JSON schema; a quarter of it is about the tokens."""
         text = sum(len(message["content"]) for message in self.messages)
-        if not self.structured:
-            return text
         return text + len(schema_json(self.schema))
 
 
@@ -209,8 +196,7 @@ class Reply:
     Parameters
     ----------
     parsed : BaseModel or None
-        An instance of the ask's schema, or of that of ``ask.alone()``; None where the reply could
-        not be read as one.
+        An instance of the ask's schema; None where the reply could not be read as one.
     raw : str
         The reply as it came.
     usage : Usage or None
@@ -225,8 +211,6 @@ class Reply:
         Read from the cache, so not paid for now.
     judge : str or None
         Who answered, where a judge passes on what another one said. None: the judge itself.
-    cause : str or None
-        What was wrong with the first reply, where `parsed` is that of ``ask.alone()`` in its place.
     """
 
     parsed: BaseModel | None
@@ -236,7 +220,6 @@ class Reply:
     problem: str | None = None
     from_cache: bool = False
     judge: str | None = None
-    cause: str | None = None
 
     @classmethod
     def nothing(cls, problem: str) -> Reply:

@@ -21,6 +21,4 @@ def estimate_tokens(text: str) -> int:
 def estimate_ask_tokens(ask: protocol.Ask) -> int:
     """How many tokens an ask has at most, as a rule: its messages and its JSON schema."""
     texts = [message["content"] for message in ask.messages]
-    if ask.structured:
-        texts.append(protocol.schema_json(ask.schema))
-    return sum(map(estimate_tokens, texts))
+    return sum(map(estimate_tokens, [*texts, protocol.schema_json(ask.schema)]))

@@ -294,7 +294,6 @@ class CitationCorrectness(JudgedMetric):
 
     name = "citation_correctness"
     needs_passages = True
-    reads_one_word = True  # of what cites nothing that exists, whatever the reply
 
     def ask(self, subject: Subject) -> Ask | str:
         """Ask of every pair, or why there is none."""

@@ -27,8 +27,6 @@ VERDICT_SENTENCES: dict[str, str | Callable[..., str]] = {
     "helpfulness_grade": lambda grade: f"graded {grade} of {len(_GRADES)}, {_GRADES[grade - 1]}",
     "abstention_outcome": _abstention_outcome,
     "answerable_unknown": "the gold set does not say whether there is an answer",
-    "yes_without_quote": "the judge said yes in one word, without a quote",
-    "quotes_by_heuristic": "the quotes are the heuristic judge's",
     # of the passages
     "empty_prompt": "no passage reached the prompt",
     "no_relevant_in_prompt": "no relevant passage reached the prompt",

@@ -281,21 +281,6 @@ def test_a_server_that_refuses_logprobs_is_not_asked_for_them_again(judge_server
     assert [call.status for call in judge_server.calls] == [400, 200, 200, 200]
 
 
-def test_a_question_for_one_word_sends_no_format_and_has_the_words_probability(
-    judge_server, opening
-):
-    judge_server.logprobs = True
-    judge_server.script = lambda _: "no"
-    word = small_ask(1).alone()
-    reply = with_judge(judge_server, lambda judge: judge.ask(word), opening)
-    assert reply.parsed.supported == "no"
-    assert reply.chance("supported", "yes") == pytest.approx(0.2)
-    (call,) = judge_server.calls
-    assert not {"response_format", "text"} & set(call.body)
-    sent = call.body.get("messages") or call.body["input"]
-    assert sent == [dict(message) for message in word.messages]
-
-
 def test_at_most_three_calls_are_refused_until_a_server_that_takes_nothing_is_met(
     judge_server, opening
 ):
@@ -526,9 +511,6 @@ def test_what_was_learnt_and_is_no_longer_true_is_found_out_anew(judge_server):
     "known",
     [
         {},
-        [],
-        "plain",
-        None,
         {"structure": "xml"},
         {"structure": ["plain"], "limit": {}},
         {"structure": "plain", "seed": "yes"},

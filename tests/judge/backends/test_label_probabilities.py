@@ -30,10 +30,6 @@ class Word(BaseModel):
     supported: Literal["yes", "no"]
 
 
-class Truth(BaseModel):
-    relevant: bool
-
-
 def token(text, chance=1.0, **others):
     """A token with its probability and those of alternatives; `_` stands for a leading blank."""
     shares = {text: chance} | {name.replace("_", " "): share for name, share in others.items()}
@@ -45,9 +41,9 @@ def listed(shares, text):
     return {**next(one for one in each if one["token"] == text), "top_logprobs": each}
 
 
-def chances(tokens, schema=Verdict, *, content=None, structured=True):
+def chances(tokens, schema=Verdict, *, content=None):
     text = "".join(one["token"] for one in tokens) if content is None else content
-    reply = ParsedResponse(text, "", logprobs=tokens).reply(schema, structured=structured)
+    reply = ParsedResponse(text, "", logprobs=tokens).reply(schema)
     assert reply.parsed is not None
     return reply.probabilities
 
@@ -156,36 +152,6 @@ def test_a_number_that_goes_on_is_another_number():
     ]
     found = chances(tokens)["score"]
     assert found == pytest.approx({"1": 0.225, "2": 0.1, "10": 0.675})
-
-
-@pytest.mark.parametrize(
-    ("said", "others", "yes"),
-    [
-        ("Yes", {"No": 0.2}, 0.75),
-        (" yes", {" no": 0.2}, 0.75),
-        ("**Yes", {"**No": 0.2}, 0.75),
-        ("YES", {"no": 0.1, "No": 0.1}, 0.75),
-        ("yes", {"not": 0.2}, 1.0),
-    ],
-)
-def test_the_first_word_of_a_plain_reply_is_its_label(said, others, yes):
-    tokens = [listed({said: 0.6, **others}, said), token(", it does.")]
-    found = chances(tokens, Word, structured=False, content="".join(t["token"] for t in tokens))
-    assert found["supported"]["yes"] == pytest.approx(yes)
-
-
-def test_a_truth_value_said_in_one_word_is_yes_or_no():
-    found = chances([token("No", 0.9, Yes=0.1)], Truth, structured=False)
-    assert found == {"relevant": pytest.approx({"true": 0.1, "false": 0.9})}
-
-
-def test_a_label_that_follows_other_words_has_no_probability():
-    assert chances([token("I say "), token("yes", 0.6, no=0.4)], Word, structured=False) == {}
-
-
-def test_a_word_after_a_thinking_part_keeps_its_probability():
-    tokens = [token("<think>no?</think>"), token("\n"), token("yes", 0.6, no=0.4), token("<|end|>")]
-    assert chances(tokens, Word, structured=False, content="yes")["supported"]["no"] == 0.4
 
 
 @pytest.mark.parametrize(

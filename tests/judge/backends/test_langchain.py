@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from honest_judge import fenced, small_ask
+from honest_judge import NO, YES, fenced, label_ask, small_ask
 from judge_faults import after, broken_json, error, no_schema, reset, status
 from judge_server import completion
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
@@ -93,8 +93,8 @@ def test_what_was_found_out_is_learnt_again(judge_server):
 
 def test_probabilities_come_where_the_tokens_have_them(judge_server):
     judge_server.logprobs = True
-    judge_server.script = lambda _: "no"
-    (reply,), _ = ask_all(judge_server, small_ask(1).alone())
+    judge_server.script = lambda _: NO
+    (reply,), _ = ask_all(judge_server, label_ask(1))
     assert judge_server.calls[0].body["logprobs"] is True
     assert reply.parsed.supported == "no"
     assert reply.chance("supported", "yes") == pytest.approx(0.2)
@@ -127,14 +127,14 @@ def test_no_credit_a_wrong_key_and_an_unknown_model_end_the_asking(judge_server)
 
 
 def test_a_server_that_goes_away_for_a_moment_is_trouble_that_may_pass(judge_server):
-    judge_server.script = lambda body: (200, {"connection": "close"}, completion(body, "yes"))
+    judge_server.script = lambda body: (200, {"connection": "close"}, completion(body, YES))
 
     async def act():
         judge = open_langchain(SPEC, base_url=judge_server.url)
-        await judge.ask(small_ask(1).alone())
+        await judge.ask(label_ask(1))
         judge_server.stop()
         try:
-            await judge.ask(small_ask(2).alone())
+            await judge.ask(label_ask(2))
         finally:
             await judge.close()
 
@@ -237,10 +237,10 @@ def test_only_an_argument_that_a_package_does_not_know_is_left_out(said, asked):
                 raise TypeError(said)
             return super()._call(*args, **options)
 
-    model = Particular(responses=["yes"])
+    model = Particular(responses=[YES])
     settings = {"temperature": 0.0, "seed": 0, "max_tokens": 9}
     judge = LangChainJudge(model, "langchain:fake:one", settings, secrets=[])
-    reply = asyncio.run(judge.ask(small_ask(1).alone()))
+    reply = asyncio.run(judge.ask(label_ask(1)))
     assert calls == [0, None][:asked]
     assert reply.came is (asked == 2)
     assert reply.came or said in reply.problem

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from honest_judge import YES, Label, label_ask
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
 from misslink.judge.backends.llamacpp import (
     LlamaCppJudge,
@@ -17,7 +18,7 @@ from misslink.judge.backends.llamacpp import (
     trained_context_length,
 )
 from misslink.judge.config import JudgeConfig
-from misslink.judge.examination import Examination, LabelAlone, examine
+from misslink.judge.examination import Examination, examine
 from misslink.judge.middleware.budget import BudgetedJudge
 from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
@@ -144,7 +145,7 @@ class Gated:
         self.begun += 1
         if self.begun == 1:
             self.gate.wait(10)
-        return {"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}
+        return {"choices": [{"message": {"content": YES}, "finish_reason": "stop"}]}
 
 
 def test_waiting_for_a_call_that_was_cut_off_takes_nothing_of_the_time_of_the_next(head):
@@ -155,15 +156,15 @@ def test_waiting_for_a_call_that_was_cut_off_takes_nothing_of_the_time_of_the_ne
     assert throttle.places.most == 1
 
     async def put():
-        first = await throttle.ask(ASK.alone())
+        first = await throttle.ask(label_ask(1))
         asyncio.get_running_loop().call_later(1.5, model.gate.set)  # beyond the time of a call
-        second = await throttle.ask(ASK.alone())
+        second = await throttle.ask(label_ask(1))
         await throttle.close()
         return first, second
 
     first, second = asyncio.run(put())
     assert first.problem == "no reply came within 1 s (tried once)"
-    assert second.parsed == LabelAlone(supported="yes")
+    assert second.parsed == Label(supported="yes")
     assert model.begun == 2
 
 
@@ -195,19 +196,19 @@ def test_a_file_that_llama_cpp_cannot_load_ends_the_asking(head):
 
 
 @pytest.mark.slow
-def test_a_word_comes_with_its_probability_and_always_the_same(weights, capfd):
-    # So small a model begins with the word only where there is little else to say.
-    content = "Is water wet? yes or no:"
-    label = replace(ASK.alone(), messages=({"role": "user", "content": content},))
+def test_a_label_comes_with_its_probability_and_always_the_same(weights, capfd):
+    # Without the schema so small a model writes a label only where it has one to repeat.
+    content = 'Is ice cold? Reply {"supported": "yes"} or {"supported": "no"}.'
+    label = replace(label_ask(1), messages=({"role": "user", "content": content},))
 
     async def twice(judge):
         return await asyncio.gather(judge.ask(label), judge.ask(label))
 
-    first, second = with_judge(weights, twice, max_tokens=8, context_length=1024)
-    again, _ = with_judge(weights, twice, max_tokens=8, context_length=1024)
+    first, second = with_judge(weights, twice, max_tokens=32, context_length=1024)
+    again, _ = with_judge(weights, twice, max_tokens=32, context_length=1024)
     assert first == second == again
     assert first.usage.prompt_tokens > 5
-    assert isinstance(first.parsed, LabelAlone)
+    assert isinstance(first.parsed, Label)
     chances = first.chance("supported", "yes"), first.chance("supported", "no")
     assert sum(chances) == pytest.approx(1)
     shown = capfd.readouterr()

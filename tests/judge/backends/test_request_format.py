@@ -77,14 +77,6 @@ def test_a_complaint_about_the_question_gives_nothing_up(complaint):
     assert RequestFormat().without(complaint) is None
 
 
-def test_a_question_for_one_word_is_sent_without_format_and_schema():
-    ask = small_ask(1).alone()
-    for structure in ("json_schema", "json_object", "plain"):
-        body = RequestFormat(structure=structure).request(ask, **SETTINGS)
-        assert "response_format" not in body
-        assert body["messages"] == [dict(message) for message in ask.messages]
-
-
 def test_a_name_that_no_schema_may_have_is_mended():
     ask = replace(small_ask(1), name="what is that? " + "x" * 90)
     name = RequestFormat().request(ask, **SETTINGS)["response_format"]["json_schema"]["name"]

@@ -12,11 +12,9 @@ from misslink.judge.backends.response_parsing import (
     DECLINED,
     decode_body,
     extract_answer,
-    extract_label,
     parse_completion,
     reply_from_completion,
 )
-from misslink.judge.examination import LabelAlone
 from misslink.types import Usage
 
 
@@ -80,15 +78,9 @@ def test_a_refusal_sent_as_the_reply_is_one():
     assert reply.problem == f"{DECLINED}: {REFUSAL}"
 
 
-def test_words_of_refusal_beside_json_or_in_place_of_one_word_are_none():
+def test_words_of_refusal_beside_json_are_none():
     beside = f'{REFUSAL} {{"label": 7}}'
     assert "does not fit" in reply_from_completion(completion({"content": beside}), Said).problem
-
-    class Label(BaseModel):
-        supported: Literal["yes", "no"]
-
-    one_word = reply_from_completion(completion({"content": REFUSAL}), Label, structured=False)
-    assert not one_word.problem.startswith(DECLINED)
 
 
 def test_a_readable_answer_stands_although_the_limit_was_reached():
@@ -118,17 +110,6 @@ def test_usage_of_a_strange_shape_is_missing_not_zero():
     body = completion({"content": PLAIN}, usage={"prompt_tokens": "many"})
     assert reply_from_completion(body, Said).usage == Usage()
     assert reply_from_completion(completion({"content": PLAIN}, usage=[1]), Said).usage is None
-
-
-@pytest.mark.parametrize(("text", "read"), [("Yes.", True), ("I see no conflict", False)])
-def test_one_word_that_was_asked_for_is_read_as_its_label(text, read):
-    class Label(BaseModel):
-        supported: Literal["yes", "no"]
-
-    reply = reply_from_completion(completion({"content": text}), Label, structured=False)
-    assert (reply.parsed == Label(supported="yes")) is read
-    assert bool(reply.problem) is not read
-    assert reply.came
 
 
 def test_what_a_model_thought_in_a_field_of_its_own_is_no_answer():
@@ -292,57 +273,8 @@ class Label(BaseModel):
     supported: Literal["yes", "no", "not sure"]
 
 
-@pytest.mark.parametrize(
-    ("text", "label"),
-    [
-        ("**YES**", "yes"),
-        ("not sure", "not sure"),
-        ("<think>yes? no?</think>no", "no"),
-        ("<think>Is it yes? Then no. Or not?</think>\n\nno", "no"),
-        ("yes? no?</think>no", "no"),
-        ('{"supported": "yes"}', "yes"),
-        ('```json\n{"supported": "no"}\n```', "no"),
-        ('{"supported": "no", "because": "it is not sure whether yes would be right"}', "no"),
-        ('There is no conflict, so {"supported": "yes"} it is.', "yes"),
-        ('No, for the answer only asks for it: {"supported": "yes"}', None),
-        ("No, although yes would be kinder.", None),
-        ("It could be yes, or it could be no.", None),
-        ("<think>yes", None),
-        ("", None),
-    ],
-)
-def test_one_word_is_read_as_the_label(text, label):
-    found = extract_label(text, Label)
-    assert (found.answer.supported if found.answer else None) == label
-    assert bool(found.problem) == (label is None)
-
-
-class Relevant(BaseModel):
-    relevant: bool
-
-
-class Grade(BaseModel):
-    grade: Literal[1, 2, 3]
-
-
-def test_a_truth_value_is_said_as_yes_or_no():
-    assert extract_label("Yes.", Relevant).answer == Relevant(relevant=True)
-    assert extract_label("no", Relevant).answer == Relevant(relevant=False)
-
-
-def test_a_grade_is_read_as_the_number_it_is():
-    assert extract_label("Grade: 2", Grade).answer == Grade(grade=2)
-    assert extract_label("2 or 3", Grade).answer is None
-    assert extract_label("12", Grade).answer is None
-
-
-def test_a_truth_value_in_json_is_not_taken_for_a_word_that_stands_in_it():
-    content = '{"quote": "Answer: yes", "relevant": false}'
-    assert extract_label(content, Relevant).answer == Relevant(relevant=False)
-
-
 def test_a_reply_with_a_key_twice_is_no_answer():
     text = '{"supported": "no", "supported": "yes"}'
-    extracted = extract_answer(text, LabelAlone)
+    extracted = extract_answer(text, Label)
     assert extracted.answer is None
     assert "the key 'supported' occurs twice" in extracted.problem

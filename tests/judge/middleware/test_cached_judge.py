@@ -23,7 +23,6 @@ from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
 from misslink.judge.config import JudgeConfig
-from misslink.judge.examination import LabelAlone
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Reply, SkippedAskError
@@ -276,13 +275,6 @@ def test_an_unreadable_reply_was_paid_for_and_is_kept(judge_server, tmp_path):
     assert len(judge_server.calls) == 1
     assert second.parsed is None
     assert (second.raw, second.problem) == (first.raw, first.problem)
-
-
-def test_one_word_that_a_judge_gave_at_once_comes_back_too(tmp_path):
-    word = Reply(LabelAlone(supported="no"), "no", judge="somebody")
-    put_to(FakeJudge(word), tmp_path / "l", small_ask(1))
-    (kept,), _ = put_to(FakeJudge(), tmp_path / "l", small_ask(1))
-    assert kept == replace(word, from_cache=True)
 
 
 def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from fake_judge import FakeJudge
-from honest_judge import fenced, honest
+from honest_judge import Label, fenced, honest, label_ask
 from judge_faults import error
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.claims import read_claims
-from misslink.judge.examination import Examination, LabelAlone, examine
+from misslink.judge.examination import Examination, examine
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.long_context import (
     ContextPart,
@@ -278,15 +278,6 @@ def test_a_question_not_put_stays_not_put():
         asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(ASK))
 
 
-def test_one_word_is_believed_if_it_is_yes_and_else_says_nothing():
-    yes, no = (Reply(LabelAlone(supported=word), word) for word in ("yes", "no"))
-    found = asyncio.run(LongContextJudge(scripted(no, no, yes), context_length=LENGTH).ask(ASK))
-    assert found.parsed == LabelAlone(supported="yes")
-    never = asyncio.run(LongContextJudge(scripted(*[no] * 12), context_length=LENGTH).ask(ASK))
-    assert never.parsed is None
-    assert "one word" in never.problem
-
-
 def test_each_sample_of_a_question_is_its_own():
     judge = scripted(Reply(examination(), "1"), *[Reply(None, "?", problem="no JSON")] * 9)
     asyncio.run(LongContextJudge(judge, context_length=LENGTH).ask(replace(ASK, repeat=2)))
@@ -304,12 +295,9 @@ def history_of(ask):
     return [(label, text) for label, text in texts if label.startswith("history_")]
 
 
-@pytest.mark.parametrize(
-    "first", [Reply(examination(), "1"), Reply(LabelAlone(supported="no"), "no")]
-)
-def test_every_part_of_a_conversation_has_its_fenced_messages_within_the_length(first):
-    later = ExaminationPart(claims=(), passages=()) if first.raw == "1" else first.parsed
-    judge = scripted(first, *[Reply(later, "x")] * 12)
+def test_every_part_of_a_conversation_has_its_fenced_messages_within_the_length():
+    later = ExaminationPart(claims=(), passages=())
+    judge = scripted(Reply(examination(), "1"), *[Reply(later, "x")] * 12)
     ask = examine(QUESTION, PASSAGES, ANSWER, history=HISTORY)
     long = LongContextJudge(judge, context_length=LENGTH)
     planned = asyncio.run(long.planned_asks(ask))
@@ -344,8 +332,8 @@ def test_a_passage_of_any_part_overrules_a_message():
 
 
 def test_what_is_no_examination_is_passed_on():
-    label = ASK.alone()
-    judge = scripted(Reply(LabelAlone(supported="no"), "no"))
+    label = label_ask(1)
+    judge = scripted(Reply(Label(supported="no"), "no"))
     reply = asyncio.run(LongContextJudge(judge, context_length=10).ask(label))
     assert judge.asked == [label]
     assert reply.raw == "no"

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from fake_judge import FakeJudge
-from honest_judge import honest, small_ask
+from honest_judge import NO, YES, Label, honest, small_ask
 from judge_faults import not_utf8
 from judge_server import completion, response
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig
-from misslink.judge.examination import Examination, LabelAlone
+from misslink.judge.examination import Examination
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.middleware.cache import CachedJudge
@@ -35,17 +35,11 @@ def is_repair(body):
     return any(message["role"] == "assistant" for message in body["messages"])
 
 
-def wants_a_word(body):
-    return "one word" in body["messages"][0]["content"]
-
-
-def stage(first=BROKEN, again=None, word=None):
-    """A script that says `first`, then `again` (None: honestly), then `word` (None: yes)."""
+def stage(first=BROKEN, again=None):
+    """A script that says `first`, then `again` (None: honestly)."""
 
     def answer(body):
-        if wants_a_word(body):
-            said = word
-        elif is_repair(body):
+        if is_repair(body):
             said = again or honest({**body, "messages": body["messages"][:2]})
         else:
             said = first
@@ -122,33 +116,20 @@ def test_the_second_question_says_what_was_wrong_and_fences_the_first_words(judg
     assert schema == small_ask(1).json_schema
 
 
-@pytest.mark.parametrize(("word", "label"), [("Yes.", "yes"), ("**No**", "no")])
-def test_a_judge_that_never_manages_json_gives_a_word(judge_server, tmp_path, word, label):
-    judge_server.script = stage("It looks fine.", "It still looks fine.", word)
-    reply, later = put(judge_server, tmp_path / "l", small_ask(1), each=2)
-    assert reply.parsed == LabelAlone(supported=label)
-    assert (reply.raw, reply.problem) == (word, None)
-    assert reply.usage.prompt_tokens == used(judge_server.calls)
-    assert later == replace(reply, from_cache=True)
-    assert wants_a_word(judge_server.calls[-1].body)
-    assert "response_format" not in judge_server.calls[-1].body
-
-
 def test_what_cannot_be_had_in_any_way_fails_and_tells_every_step(judge_server, tmp_path):
-    judge_server.script = stage("First prose.", "Second prose.", "Third prose.")
+    judge_server.script = stage("First prose.", "Second prose.")
     reply, later = put(judge_server, tmp_path / "l", small_ask(1), each=2)
     assert reply.parsed is None
     assert reply.raw == "First prose."
-    first, second, third = reply.problem.split("; ")
+    first, second = reply.problem.split("; ")
     assert first.startswith("the reply is not JSON")
     assert second.startswith("asked again, the reply is not JSON")
-    assert third == "asked for one word, the reply is none of the labels yes, no"
     assert reply.usage.prompt_tokens == used(judge_server.calls)
     assert later == replace(reply, from_cache=True)
 
 
 def test_a_resumed_run_repeats_no_step(judge_server, tmp_path):
-    judge_server.script = stage("Prose.", "Prose again.", "yes")
+    judge_server.script = stage("Prose.", "Prose again.")
     (first,) = put(judge_server, tmp_path / "l", small_ask(1))
     asked = len(judge_server.calls)
     judge_server.script = None  # a server that would answer well by now is not asked
@@ -173,13 +154,6 @@ def test_a_run_that_was_stopped_before_the_repair_goes_on_with_it(judge_server, 
     assert (resumed.parsed, resumed.raw, resumed.usage) == (whole.parsed, whole.raw, whole.usage)
 
 
-def test_a_repair_that_brings_nothing_leaves_the_word(judge_server, tmp_path):
-    refused = 400, {}, {"error": {"message": "this is too long for me"}}
-    judge_server.script = stage(BROKEN, lambda _: refused, "no")
-    (reply,) = put(judge_server, tmp_path / "l", small_ask(1))
-    assert reply.parsed == LabelAlone(supported="no")
-
-
 @pytest.mark.parametrize(
     ("script", "said"),
     [(refusal, "the judge declined to answer"), (withheld, "withheld the reply")],
@@ -194,10 +168,10 @@ def test_a_refusal_is_not_repaired(judge_server, script, said):
 
 
 def test_a_refusal_of_the_repair_is_told_among_the_steps(judge_server):
-    judge_server.script = stage(BROKEN, refusal, refusal)
+    judge_server.script = stage(BROKEN, refusal)
     (reply,) = put(judge_server, None, small_ask(1))
     assert reply.parsed is None
-    assert reply.problem.count("the judge declined to answer") == 2
+    assert reply.problem.endswith("asked again, the judge declined to answer: I cannot judge that.")
 
 
 def test_a_reply_that_was_cut_off_is_asked_for_in_fewer_words_and_whole(judge_server):
@@ -215,27 +189,13 @@ def test_other_broken_replies_are_not_asked_to_be_brief(judge_server):
     assert "be brief" not in judge_server.calls[-1].body["messages"][-1]["content"]
 
 
-def test_an_ask_for_a_word_is_not_repaired(judge_server):
-    judge_server.script = stage(word="Perhaps.")
-    (reply,) = put(judge_server, None, small_ask(1).alone())
-    assert reply.parsed is None
-    assert len(judge_server.calls) == 1
-
-
-def test_an_ask_without_a_one_word_form_fails_after_the_repair(judge_server):
-    judge_server.script = stage("Prose.", "Prose.")
-    (reply,) = put(judge_server, None, replace(small_ask(1), alone=None))
-    assert reply.problem.count(";") == 1
-    assert len(judge_server.calls) == 2
-
-
 def test_every_sample_is_repaired_as_a_sample_of_its_own(judge_server, tmp_path):
-    judge_server.script = stage("Prose.", "Prose.", "yes")
+    judge_server.script = stage("Prose.", "Prose.")
     asks = small_ask(1), replace(small_ask(1), repeat=1)
     put(judge_server, tmp_path / "l", *asks)
-    assert len(judge_server.calls) == 6
+    assert len(judge_server.calls) == 4
     put(judge_server, tmp_path / "l", *asks)
-    assert len(judge_server.calls) == 6
+    assert len(judge_server.calls) == 4
 
 
 def ask_own(*replies, ask=None):
@@ -251,22 +211,16 @@ def test_what_never_came_is_not_repaired():
     assert ask_own(Reply.nothing("the server was away")).problem == "the server was away"
 
 
-def test_the_word_of_a_judge_that_looks_for_json_only_is_read_all_the_same():
-    prose, word = Reply(None, "prose"), Reply(None, "No.", problem="no JSON", judge="somebody")
-    reply = ask_own(prose, prose, word)
-    assert reply.parsed == LabelAlone(supported="no")
-    assert (reply.problem, reply.judge, reply.usage) == (None, "somebody", None)
-
-
 def test_tokens_that_some_calls_report_are_summed_and_none_is_made_up():
     prose = Reply(None, "prose", Usage(prompt_tokens=10))
-    word = Reply(LabelAlone(supported="no"), "no", Usage(prompt_tokens=3))
-    assert ask_own(prose, Reply(None, "prose"), word).usage == Usage(prompt_tokens=13)
+    label = Reply(Label(supported="no"), NO, Usage(prompt_tokens=3))
+    assert ask_own(prose, label).usage == Usage(prompt_tokens=13)
+    assert ask_own(prose, replace(label, usage=None)).usage == prose.usage
 
 
 def test_probabilities_are_those_of_the_reply_that_decided():
-    word = Reply(LabelAlone(supported="no"), "no", probabilities={"supported": {"no": 1.0}})
-    assert ask_own(Reply(None, "prose"), Reply(None, "prose"), word).chance("supported", "no") == 1
+    label = Reply(Label(supported="no"), NO, probabilities={"supported": {"no": 1.0}})
+    assert ask_own(Reply(None, "prose"), label).chance("supported", "no") == 1
 
 
 def test_it_is_a_judge_like_the_one_it_wraps():
@@ -283,10 +237,10 @@ def test_messages_without_a_user_turn_can_be_repaired_too():
         name="bare",
         inputs={},
         messages=({"role": "user", "content": "Say it as JSON."},),
-        schema=LabelAlone,
+        schema=Label,
         prompt=PromptRef(name="bare", version=1, sha256="0" * 64),
     )
-    good = Reply(LabelAlone(supported="yes"), '{"supported": "yes"}')
+    good = Reply(Label(supported="yes"), YES)
     assert ask_own(Reply(None, "prose"), good, ask=ask).parsed == good.parsed
 
 
@@ -333,8 +287,8 @@ def test_a_reply_that_is_no_utf8_is_asked_for_again(judge_server, spec):
     assert "the reply is not valid UTF-8" in last["content"]
 
 
-def test_the_first_cause_is_kept_where_one_word_is_all_that_can_be_read(judge_server):
-    judge_server.script = stage(cut_off, cut_off, "No.")
+def test_the_first_cause_is_kept_where_no_reply_can_be_read(judge_server):
+    judge_server.script = stage(cut_off, "No.")
     terms = JudgeConfig(base_url=judge_server.url, retries=0)
     judge = open_judge("openai:test-judge", cache=None, concurrency=1, terms=terms)
     case = Case(id="1", question="What colour is the sky?", references=("Blue.",))
@@ -349,8 +303,9 @@ def test_the_first_cause_is_kept_where_one_word_is_all_that_can_be_read(judge_se
             await judge.close()
 
     for verdict in asyncio.run(run()):
-        assert "one word" in verdict.reason
-        assert "at first the reply was cut off at the token limit (max_tokens)" in verdict.reason
+        first, again = verdict.reason.split("; ")
+        assert first == "the reply was cut off at the token limit (max_tokens)"
+        assert again.startswith("asked again, the reply is not JSON")
 
 
 def test_very_long_words_are_shown_again_in_part():

@@ -92,7 +92,7 @@ def serializable_ask(ask: Ask, *, whole: bool = False) -> Ask:
     messages = tuple(dict(message) for message in ask.messages)
     sent = replace(ask, messages=messages)
     if not whole:
-        sent = replace(sent, alone=None, rest=None)
+        sent = replace(sent, rest=None)
     vars(sent)["key"] = key  # where a cached property keeps its value
     return sent
 

@@ -17,13 +17,7 @@ from misslink.judge.backends.decision_servers import is_decision_model, judge_fr
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.config import split_spec
 from misslink.judge.examination import Examination, ExaminedClaim
-from misslink.judge.protocol import (
-    Ask,
-    Judge,
-    JudgeInfo,
-    JudgeLayer,
-    Reply,
-)
+from misslink.judge.protocol import Ask, Judge, JudgeInfo, JudgeLayer, Reply
 from misslink.text.normalization import sentence_spans
 from misslink.user_code import import_target, resolve_attribute, with_article
 

@@ -20,10 +20,7 @@ from misslink.matching import claim_spans, declines
 from misslink.text.normalization import content_words, fold, sentence_spans, stems
 from misslink.types import Usage
 
-_MIN_PROBABILITY = {
-    "none": 0.5,
-    "declines": 0.5,
-}  # labels that must also be at least this likely to be chosen
+_MIN_PROBABILITY = {"none": 0.5, "declines": 0.5}  # which a label must also have to be chosen
 _REQUIRED = object()
 # Before a clause that has a subject of its own; a list of things is one claim.
 _CLAUSE_END = re.compile(
@@ -325,9 +322,7 @@ def _relevance(passages: Sequence[str]) -> list[dict[str, Any]]:
         {
             "passage": number,
             "relevant": Question(
-                f"Does passage_{number} help to answer?",
-                values=_YES_NO,
-                fallback=False,
+                f"Does passage_{number} help to answer?", values=_YES_NO, fallback=False
             ),
         }
         for number in range(1, len(passages) + 1)
@@ -392,16 +387,8 @@ def _claims(answer: str) -> Iterator[str]:
 
 
 def _add_references(task: DecisionTask, draft: dict[str, Any], references: Sequence[str]) -> None:
-    agreement = {
-        "agrees": "they say it",
-        "contradicts": "they exclude it",
-        "silent": "neither",
-    }
-    statement = {
-        "states": "it says it",
-        "contradicts": "it excludes it",
-        "omits": "neither",
-    }
+    agreement = {"agrees": "they say it", "contradicts": "they exclude it", "silent": "neither"}
+    statement = {"states": "it says it", "contradicts": "it excludes it", "omits": "neither"}
     for number, claim in enumerate(draft["claims"], 1):
         claim["reference"] = Question(
             f"Do references agree with c{number}?",

@@ -15,12 +15,7 @@ from misslink.judge.backends.decision_questions import DRAFTS, DecisionTask, Que
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
 from misslink.judge.examination import Examination
-from misslink.judge.protocol import (
-    Ask,
-    JudgeInfo,
-    Reply,
-    total_usage,
-)
+from misslink.judge.protocol import Ask, JudgeInfo, Reply, total_usage
 from misslink.matching import rules_version
 from misslink.types import Usage
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -67,14 +67,9 @@ def schema_labels(schema: Mapping[str, Any]) -> dict[str, str]:
         values = [True, False, *([None] if "null" in kinds else [])]
     else:
         return {}
-    if any(isinstance(value, dict | list | float) for value in values):
-        return {}
-    written = [json.dumps(value, ensure_ascii=False) for value in values]
-    names = [
-        value if isinstance(value, str) else text
-        for value, text in zip(values, written, strict=True)
-    ]
-    return dict(zip(names, written, strict=True)) if len(set(names)) == len(names) > 1 else {}
+    written = [(value, json.dumps(value, ensure_ascii=False)) for value in values]
+    labels = {value if isinstance(value, str) else text: text for value, text in written}
+    return labels if len(labels) == len(values) > 1 else {}
 
 
 def _scan_value(
@@ -118,11 +113,8 @@ def _matching_schema(schema: Mapping[str, Any], first: str) -> Mapping[str, Any]
 
 
 _MIN_LABEL_MASS = 0.5  # below it the labels are not what the model was choosing between
-_MAX_AMBIGUOUS_MASS = (
-    0.01  # probability that fits some labels and not others, and cannot be shared out
-)
+_MAX_AMBIGUOUS_MASS = 0.01  # of what fits some labels and not others, and cannot be shared out
 _BLANKS = b" \t\r\n"
-_DECORATION = _BLANKS + b"\"'`*_.:"
 
 
 @dataclass(frozen=True)
@@ -215,32 +207,10 @@ def label_probabilities(
         value = answer[place.start : place.end]
         if value in place.labels.values():
             offset = _byte_offset(content, start + place.start)
-            shares = _label_shares(tokens, offset, place.labels, value, _strip_blanks)
+            shares = _label_shares(tokens, offset, place.labels, value)
             if shares:
                 by_span[place.name] = shares
     return by_span
-
-
-def word_probabilities(
-    tokens: ReplyTokens, content: str, place: LabelSpan
-) -> dict[str, dict[str, float]]:
-    """Return the same for a reply whose first word is the label.
-
-    Parameters
-    ----------
-    tokens : Tokens
-    content : str
-    place : Place
-        Of the word in `content`; its labels are written as in a sentence.
-    """
-    value = content[place.start : place.end].casefold()
-    labels = {label: word.casefold() for label, word in place.labels.items()}
-    if value not in labels.values():
-        return {}
-    shares = _label_shares(
-        tokens, _byte_offset(content, place.start), labels, value, _strip_decoration
-    )
-    return {place.name: shares} if shares else {}
 
 
 def _label_shares(
@@ -248,21 +218,20 @@ def _label_shares(
     offset: int,
     labels: Mapping[str, str],
     value: str,
-    plain: Callable[[bytes], bytes],
 ) -> dict[str, float] | None:
-    """The labels' shares at byte `at`, or None; `plain` takes away what tells no labels apart."""
+    """The labels' shares at byte `at`, or None."""
     number = bisect_right(tokens.starts, offset) - 1
     before = tokens.content[max(0, tokens.starts[number]) : offset]
-    written = {label: plain(before + text.encode()) for label, text in labels.items()}
+    written = {label: _strip_blanks(before + text.encode()) for label, text in labels.items()}
     chosen = next(label for label, text in labels.items() if text == value)
     mass = dict.fromkeys(labels, 0.0)
     live = set(labels)
     weight, done = 1.0, b""
     while True:
-        taken = done + plain(tokens.taken[number])
+        taken = done + _strip_blanks(tokens.taken[number])
         followed = 0.0
         for option, probability in tokens.options[number].items():
-            prefix = done + plain(option)
+            prefix = done + _strip_blanks(option)
             if prefix == taken:
                 followed += probability
                 continue
@@ -336,8 +305,3 @@ def _byte_offset(text: str, characters: int) -> int:
 def _strip_blanks(text: bytes) -> bytes:
     """Without blanks: JSON has the same labels however it is laid out."""
     return text.translate(None, _BLANKS)
-
-
-def _strip_decoration(text: bytes) -> bytes:
-    """In lower case and without blanks, quote marks and emphasis."""
-    return text.translate(None, _DECORATION).decode("utf-8", "replace").casefold().encode()

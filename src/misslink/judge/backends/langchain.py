@@ -344,7 +344,7 @@ class LangChainJudge:
         if request_format.logprobs:
             update |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         model = self._model.model_copy(update=update) if update else self._model
-        if not ask.structured or request_format.structure == "plain":
+        if request_format.structure == "plain":
             return model
         schema = {"title": ask.name, "description": "The answer.", **ask.json_schema}
         return with_structure(model, request_format.structure, schema)

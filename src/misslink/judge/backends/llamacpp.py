@@ -93,9 +93,7 @@ def _read_value(file: IO[bytes], kind: int) -> Any:
     return _read_number(file, _NUMBER_FORMATS[kind])
 
 
-_DEFAULT_CONTEXT = (
-    8192  # tokens; memory grows with it, so a model trained for more gets it on request
-)
+_DEFAULT_CONTEXT = 8192  # tokens; memory grows with it, so more is for those who ask for it
 _TOO_LONG_ERROR = "exceed_context_size_error"
 _QUIET_LOG_LEVEL = -1
 
@@ -192,7 +190,7 @@ class LlamaCppJudge:
         answer = await self._in_thread(self._complete, self._request(ask))
         if "choices" not in answer:
             return Reply.nothing(self._refusal(answer))
-        return reply_from_completion(json.dumps(answer), ask.schema, structured=ask.structured)
+        return reply_from_completion(json.dumps(answer), ask.schema)
 
     async def _load_model(self) -> None:
         """Load the model; raises JudgeUnreachableError where it cannot be loaded."""

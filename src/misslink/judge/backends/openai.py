@@ -172,8 +172,6 @@ class OpenAIJudge:
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
         """Begin with what an earlier run found out; what is none of it is ignored."""
-        if not isinstance(abilities, Mapping):
-            return
         self._probe.learn(abilities)
         length = abilities.get("context_length")
         if self.context_length is None and type(length) is int and length > 0:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from misslink.judge.backends.response_parsing import ParsedResponse, is_question_error
 from misslink.judge.protocol import Ask, Reply, RetryableError, schema_json
 
 Structure = Literal["json_schema", "json_object", "plain"]
+TokenLimit = Literal["max_tokens", "max_completion_tokens", "max_output_tokens"]
 
 SEED = 0  # for reproducible replies
 TOP_LOGPROBS = 5  # of each token; OpenAI gives up to 20, vLLM by default 5 and some proxies too
 OPTIONAL_PARAMETERS = "temperature", "seed", "logprobs", "store"
 _SIMPLER_STRUCTURE: dict[str, Structure] = {"json_schema": "json_object", "json_object": "plain"}
-TOKEN_LIMIT_NAMES = "max_tokens", "max_completion_tokens", "max_output_tokens"
 _COMPLAINT_PATTERNS = {
     "structure": re.compile(
         r"response_?format|text\.format|'text'|json_?schema|json_object|grammar|structured.?output"
@@ -52,7 +55,7 @@ class RequestFormat:
     """
 
     structure: Structure = "json_schema"
-    limit: str | None = "max_tokens"
+    limit: TokenLimit | None = "max_tokens"
     temperature: bool = True
     seed: bool = True
     logprobs: bool = True
@@ -79,7 +82,7 @@ class RequestFormat:
     def messages(self, ask: Ask) -> list[dict[str, str]]:
         """The messages; where no parameter carries the schema, with it in the system message."""
         messages = [dict(message) for message in ask.messages]
-        if not ask.structured or self.structure == "json_schema":
+        if self.structure == "json_schema":
             return messages
         text = _SCHEMA_INSTRUCTION + schema_json(ask.schema)
         if messages and messages[0]["role"] == "system":  # the stable part
@@ -89,7 +92,7 @@ class RequestFormat:
 
     def format(self, ask: Ask) -> dict[str, Any] | None:
         """The answer format as a parameter; None where none is sent."""
-        if not ask.structured or self.structure == "plain":
+        if self.structure == "plain":
             return None
         if self.structure == "json_object":
             return {"type": "json_object"}
@@ -234,21 +237,12 @@ class CapabilityProbe:
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
         """Believe what an earlier run found out; what is no request_format is ignored."""
-        if not isinstance(abilities, Mapping):
-            return
         if isinstance(abilities.get("gives_logprobs"), bool):
             self.gives_logprobs = abilities["gives_logprobs"]
-        names = [field.name for field in fields(RequestFormat)]
-        if any(name not in abilities for name in names):
-            return
-        values = {name: abilities[name] for name in names}
-        if (
-            all(isinstance(values[name], bool) for name in OPTIONAL_PARAMETERS)
-            and values["structure"] in get_args(Structure)
-            and values["limit"] in (None, *TOKEN_LIMIT_NAMES)
-        ):
-            self.request_format = RequestFormat(**values)
-            self.settled = self._hearsay = True
+        with contextlib.suppress(KeyError, ValidationError):
+            values = json.dumps({each.name: abilities[each.name] for each in fields(RequestFormat)})
+            known = TypeAdapter(RequestFormat).validate_json(values, strict=True)
+            self.request_format, self.settled, self._hearsay = known, True, True
 
     def abilities(self) -> dict[str, object]:
         """What was found out, without what is inferred, as JSON values; empty before it is settled."""
@@ -351,7 +345,7 @@ class CapabilityProbe:
         """As `broken`, for an ask that failed with this HTTP status; raises `failure` where it is None."""
         is_server_error = (status or 0) >= _SERVER_ERROR
         other = None
-        if ask.structured and is_server_error and failure.after is None:
+        if is_server_error and failure.after is None:
             other = self.broken(ask.key, tried)
         if other is None:
             raise failure from None
@@ -387,11 +381,10 @@ class CapabilityProbe:
         """Read what was said to `ask`, put in `request_format`, and learn from how it was said."""
         self.accepted(request_format)
         self.gives_logprobs = self.gives_logprobs or response.gives_logprobs
-        reply = response.reply(ask.schema, structured=ask.structured)
-        if ask.structured:
-            fits = reply.parsed is not None
-            ignored = not fits and response.ignores(request_format.structure, ask.schema)
-            self.record_obedience(request_format, obeyed=fits, ignored=ignored)
+        reply = response.reply(ask.schema)
+        fits = reply.parsed is not None
+        ignored = not fits and response.ignores(request_format.structure, ask.schema)
+        self.record_obedience(request_format, obeyed=fits, ignored=ignored)
         return reply
 
     def record_obedience(

@@ -1,10 +1,10 @@
-"""Parse what a model replied into a `Reply`: JSON, one label, or a refusal, however wrapped."""
+"""Parse what a model replied into a `Reply`: JSON or a refusal, however wrapped."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,13 +12,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from misslink.io.jsonl import DuplicateKeyError, unique_keys
-from misslink.judge.backends.label_probabilities import (
-    LabelSpan,
-    ReplyTokens,
-    label_probabilities,
-    schema_labels,
-    word_probabilities,
-)
+from misslink.judge.backends.label_probabilities import ReplyTokens, label_probabilities
 from misslink.judge.protocol import Probabilities, Reply, strict_schema
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
@@ -32,7 +26,7 @@ WITHHELD = "the judge's provider withheld the reply"
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # as decoded by `decode_body`
 _MAX_REFUSAL_LENGTH = 400  # characters; longer ones say more than that they will not
 _THINK_END = "</think>"
-# In lower case. What is refused is help, or the request itself: "I cannot find this in the
+# In lower case, in the languages of the prompts. What is refused is help, or the request itself: "I cannot find this in the
 # passages" is an attempt at an answer.
 _REFUSALS = (
     (
@@ -52,36 +46,6 @@ _REFUSALS = (
         r"(?:(?:es )?tut mir (?:sehr )?leid|entschuldigung|leider)[,.]?(?: aber)?"
         r" (?:ich kann|kann ich|dabei kann ich|damit kann ich) [^.]{0,40}?nicht"
         r" (?:weiter)?(?:helfen|behilflich|unterstützen|nachkommen|erfüllen|bearbeiten)\b"
-    ),
-    (
-        r"(?:(?:je suis )?d[ée]sol[ée]e?|je m'excuse|malheureusement)[,.]?(?: mais)?"
-        r" je ne (?:peux|puis) pas (?:vous |t')?"
-        r"(?:aider|assister|r[ée]pondre [àa] (?:cette|votre) demande|faire (?:cela|[cç]a))\b"
-    ),
-    (
-        r"(?:lo siento|lo lamento|disculpa|perd[óo]n)[,.]?(?: pero)? no puedo"
-        r" (?:ayudar(?:te|le|los)?|asistir(?:te|le)?|cumplir|hacer eso)\b"
-    ),
-    (
-        r"(?:mi dispiace|spiacente|scusa)[,.]?(?: ma)? non posso"
-        r" (?:aiutar(?:ti|la|e)|assister(?:ti|la|e)|farlo|soddisfare)(?!\w)"
-    ),
-    (
-        r"(?:desculpe|sinto muito|lamento)[,.]?(?: mas)? n[ãa]o posso (?:te |lhe |o )?"
-        r"(?:ajudar|auxiliar|atender|fazer isso)\b"
-    ),
-    (
-        r"(?:het spijt me|sorry|helaas)[,.]?(?: maar)? (?:ik kan|kan ik)"
-        r" (?:je |u |hier |daar )?[^.]{0,30}?niet (?:mee |bij )?helpen\b"
-    ),
-    r"(?:извините|простите|к сожалению)[,.]?(?: но)? я не могу(?: \w+){0,3}? (?:помочь|выполнить)",
-    (
-        r"(?:很?抱歉|对不起|對不起)[^。]{0,6}?(?:无法|不能|無法)[^。]{0,12}?"
-        r"(?:帮助|协助|满足|幫助|協助|滿足)"
-    ),
-    (
-        r"(?:申し訳(?:ありません|ございません)|すみません)[^。]{0,30}?"
-        r"(?:お手伝い|対応|お応え)[^。]{0,12}?(?:できません|できかねます)"
     ),
 )
 _REFUSAL = re.compile("|".join(_REFUSALS))
@@ -104,7 +68,7 @@ _PLAIN_PUNCTUATION = str.maketrans(
 
 
 def is_refusal_text(words: str) -> bool:
-    """Whether a short reply in plain words is a refusal to help, in one of a few languages.
+    """Whether a short reply in plain words is a refusal to help, in English or German.
 
     Parameters
     ----------
@@ -132,96 +96,6 @@ def is_question_error(complaint: str) -> bool:
     return is_length_error(complaint) or _POLICY_ERROR.search(complaint) is not None
 
 
-_WORD = re.compile(r"[^\W_]+(?:['\u2019_-][^\W_]+)*")
-_CLOSES = r"[\s\"'*_`)\]}]*"
-_STATEMENT_END = re.compile(
-    rf"{_CLOSES}(?:[.,:;!?(\u2013\u2014]|-\s|\b(?:because|since|as)\b|\Z)|[^\S\n]*\n", re.IGNORECASE
-)
-_QUESTION_MARK = re.compile(rf"{_CLOSES}\?")
-_NUMBERS = re.compile(r"\.\s*\d")  # "No. 1" is the first of something
-# Where the clause that a label ends begins; the colon or question mark before it is no boundary,
-# for what stands before that ("Any conflict? No.") decides what the label means.
-_CLAUSE = re.compile(r"[.!;,](?=\s|\Z)|(?<![?:\s])\s*\n")
-_MARKUP = "\"'*_`([{# \t\n\u00a0\u2022\u201c\u201d\u2018\u2019\ufeff"
-_BULLET = "->"
-_INTRODUCTION = re.compile(
-    r"(?:[:=?]|->|\u2192|\u21d2|\b(?:is|be|am|are|say|answer|answers|reply|verdict|label|conclude"
-    r"|choose|prefer|boxed|so|thus|hence|therefore|then|overall|clearly|definitely|certainly|simply|just))"
-    r"(?:\s+(?:that|a|an|the|clearly|definitely|certainly|simply|just|therefore|thus))*\Z"
-    r"|\A(?:the|(?:i|we)?\s*(?:go|went|stay)\s+with)\Z",
-    re.IGNORECASE,
-)
-_DENIAL = re.compile(
-    r"\b(?:not|no|never|neither|nor|none|nothing|nobody|hardly|barely|scarcely|cannot|without"
-    r"|unable|far from)\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
-# Somebody else's word, a word that hangs on something, or the answer to a contrary question.
-_HEDGE = re.compile(
-    r"\b(?:there (?:is|are|was|were)|if|whether|unless|could|might|may|perhaps|maybe"
-    r"|possibly|any|anything|something|else"
-    r"|(?:ask|tell|instruct|demand|want|request|claim)(?:s|ed|ing)?|told|says|said|writes|wrote"
-    r"|contra\w*|conflict\w*|unsupported|unstated|unknown|missing|absent|invent\w*|fabricat\w*"
-    r"|hallucinat\w*|errors?|mistakes?|wrong|false|incorrect|inaccura\w*|differ\w*|discrepan\w*"
-    r"|lacks?|lacking|beyond|outside|extra|additional|doubts?|problems?)\b",
-    re.IGNORECASE,
-)
-_RETRACTION = re.compile(
-    r"[\W_]*(?:but|except|although|though|however|unless|only|not|wait)\b", re.IGNORECASE
-)
-
-
-def parse_label(text: str, labels: Collection[str], start: int = 0) -> tuple[str, int, int] | str:
-    """Return the label a reply answers with and its start and end, or why it has none.
-
-    Examples
-    --------
-    >>> parse_label("Answer: **No**.", ["yes", "no"])
-    ('no', 10, 12)
-    >>> parse_label("I see no conflict.", ["yes", "no"])
-    'the reply is none of the labels yes, no'
-    """
-    if not text[start:].strip():
-        return "the reply is empty"
-    by_word = {label.casefold(): label for label in labels}
-    words = list(_label_words(labels).finditer(text, start))
-    label_words = [word for word in words if word.group().casefold() in by_word]
-    named = {word.group().casefold() for word in label_words}
-    if len(named) > 1:
-        return f"the reply names more than one of the labels {', '.join(labels)}"
-    for word in label_words:
-        if _is_answer_position(word, words, text):
-            return by_word[named.pop()], word.start(), word.end()
-    return f"the reply is none of the labels {', '.join(labels)}"
-
-
-def _label_words(labels: Collection[str]) -> re.Pattern[str]:
-    """What a text is cut into: words, and the labels that are more or less than one."""
-    phrases = [label for label in labels if label and not _WORD.fullmatch(label)]
-    if not phrases:
-        return _WORD
-    longest_first = "|".join(re.escape(label) for label in sorted(phrases, key=len, reverse=True))
-    return re.compile(rf"(?<!\w)(?:{longest_first})(?!\w)|{_WORD.pattern}", re.IGNORECASE)
-
-
-def _is_answer_position(word: re.Match[str], words: list[re.Match[str]], text: str) -> bool:
-    """Return whether a word is in an answer position, not in the middle of a sentence."""
-    after = text[word.end() :]
-    if word is not words[-1] and (_STATEMENT_END.match(after) is None or _NUMBERS.match(after)):
-        return False
-    taken_back = word.group().casefold() != "no" and _RETRACTION.match(after)
-    if taken_back or _QUESTION_MARK.match(after):
-        return False
-    before = text[words[0].start() : word.start()]
-    clause = _CLAUSE.split(before)[-1].strip(_MARKUP).lstrip(_MARKUP + _BULLET)
-    if clause.casefold() == word.group().casefold():  # "yes yes"
-        clause = ""
-    introduced = _INTRODUCTION.search(clause) is not None
-    if clause and (not introduced or _DENIAL.search(clause) or _HEDGE.search(clause)):
-        return False
-    return introduced or word is words[0] or word is words[-1]
-
-
 _REASONING_START = re.compile(r"\s*(?:<(think|thinking|thought|reasoning)>|\[(THINK)\])")
 _REASONING_END = "</think>"  # where the prompt's template opens it for the model
 _MISSING_FIELD_ERRORS = "missing", "model_type"  # a field, or an object where one should be
@@ -238,7 +112,6 @@ class ExtractedAnswer(NamedTuple):
     problem: str | None
     words: str = ""
     start: int = 0
-    place: LabelSpan | None = None
     misshapen: bool = False
 
 
@@ -287,46 +160,6 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
     elif text.lstrip().startswith("{"):  # a part of broken JSON fits no schema, but that is not why
         problem = first_problem or problem
     return ExtractedAnswer(None, problem, misshapen=misshapen)
-
-
-def extract_label(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
-    """Find the label given as the answer, in words (as `label_in` reads them) or in JSON.
-
-    `schema` has one field whose values are labels; booleans are said as yes or no. JSON next to
-    which another label is given as the answer does not count. The result has a span where the label
-    is the first word, so that it has a probability.
-    """
-    if not text.strip():
-        return ExtractedAnswer(None, "the reply is empty")
-    start = _end_of_reasoning(text)
-    if start is None:
-        return ExtractedAnswer(None, "the reply ended during the judge's reasoning")
-    ((name, node),) = strict_schema(schema)["properties"].items()
-    labels = _spoken_labels(node)
-    as_json = extract_answer(text, schema)
-    if as_json.answer is not None:
-        # What was judged may hold such JSON too, and a judge may quote it beside its own word.
-        text = text[: as_json.start] + text[as_json.start + len(as_json.words) :]
-    result = parse_label(text, labels.values(), start)
-    if isinstance(result, str):
-        return as_json if as_json.answer is not None else ExtractedAnswer(None, result)
-    word, begin, end = result
-    value = next(label for label, spoken in labels.items() if spoken == word)
-    answer = schema.model_validate_json(json.dumps({name: json.loads(schema_labels(node)[value])}))
-    if as_json.answer is not None:
-        either = ", ".join(labels.values())
-        differs = f"the reply names more than one of the labels {either}"
-        return as_json if answer == as_json.answer else ExtractedAnswer(None, differs)
-    first = not re.search(r"\w", text[start:begin])
-    return ExtractedAnswer(
-        answer, None, place=LabelSpan(name, begin, end, labels) if first else None
-    )
-
-
-def _spoken_labels(node: Mapping[str, Any]) -> dict[str, str]:
-    """The labels of a field as they are said in one word: a truth value is yes or no."""
-    spoken = {"true": "yes", "false": "no"} if node.get("type") == "boolean" else {}
-    return {label: spoken.get(label, label) for label in schema_labels(node)}
 
 
 def _candidate_texts(text: str) -> Iterator[tuple[int, str]]:
@@ -418,13 +251,14 @@ class ParsedResponse:
         """Whether the tokens come with log-probabilities."""
         return isinstance(self.logprobs, list) and bool(self.logprobs)
 
-    def reply(self, schema: type[BaseModel], *, structured: bool = True) -> Reply:
-        """Read it as an instance of `schema`, from JSON or from one word."""
+    def reply(self, schema: type[BaseModel]) -> Reply:
+        """Read it as an instance of `schema`."""
         if self.refusal and not self.content:
             declined = f"{DECLINED}: {self.refusal}"
             return Reply(None, self.refusal, self.usage, problem=declined)
-        find = extract_answer if structured else extract_label
-        extracted = find(self.content, schema) if self.valid else ExtractedAnswer(None, _NOT_UTF8)
+        extracted = ExtractedAnswer(None, _NOT_UTF8)
+        if self.valid:
+            extracted = extract_answer(self.content, schema)
         problem = extracted.problem
         if extracted.answer is None and self.cut:
             problem = f"{CUT_OFF} at the token limit (max_tokens)"
@@ -432,7 +266,7 @@ class ParsedResponse:
             problem = f"{WITHHELD} (content filter)"
         elif extracted.answer is None and self.tool_call and not self.content:
             problem = _TOOL_CALL
-        elif structured and extracted.answer is None and self._declines:
+        elif extracted.answer is None and self._declines:
             problem = f"{DECLINED}: {self.content}"
         chances = {} if extracted.answer is None else self._probabilities(extracted, schema)
         return Reply(extracted.answer, self.content or self.message, self.usage, chances, problem)
@@ -464,25 +298,18 @@ class ParsedResponse:
         tokens = ReplyTokens.read(self.logprobs, self.content)
         if tokens is None:
             return {}
-        if extracted.place is not None:
-            return word_probabilities(tokens, self.content, extracted.place)
         return label_probabilities(
             tokens, self.content, extracted.words, extracted.start, strict_schema(schema)
         )
 
 
-def reply_from_completion(body: str, schema: type[BaseModel], *, structured: bool = True) -> Reply:
+def reply_from_completion(body: str, schema: type[BaseModel]) -> Reply:
     """Parse the body of a successful chat completion as `schema`.
 
-    Some servers send errors with status 200; then the result is a `Reply.nothing`. `structured` says
-    whether JSON was requested, or one word: a label of the schema's only field.
+    Some servers send errors with status 200; then the result is a `Reply.nothing`.
     """
     response = parse_completion(body)
-    return (
-        Reply.nothing(response)
-        if isinstance(response, str)
-        else response.reply(schema, structured=structured)
-    )
+    return Reply.nothing(response) if isinstance(response, str) else response.reply(schema)
 
 
 def parse_completion(body: str) -> ParsedResponse | str:

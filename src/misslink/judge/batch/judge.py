@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import logging
 from collections import deque
@@ -12,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from misslink.errors import InputError, JudgeUnreachableError, MisslinkError
+from misslink.errors import JudgeUnreachableError, MisslinkError
 from misslink.judge.backends.openai import OpenAIJudge
 from misslink.judge.batch import queue
 from misslink.judge.batch.service import (
@@ -277,17 +278,8 @@ class BatchJudge:
         if self._end_error is None:
             self._end_error = error
         for call in tuple(self._calls):
-            call.fail(_copy_error(self._end_error))
+            call.fail(copy.copy(self._end_error))
 
     def _raise_if_ended(self) -> None:
-        if self._end_error is not None:
-            raise _copy_error(self._end_error)
-
-
-def _copy_error(error: Exception) -> Exception:
-    """A copy to raise: one object would collect the tracebacks of all callers."""
-    if isinstance(error, SkippedAskError):
-        return SkippedAskError(error.reason)
-    if isinstance(error, InputError):
-        return InputError(error.problem, path=error.path)
-    return type(error)(str(error))
+        if self._end_error is not None:  # one object would collect the tracebacks of all callers
+            raise copy.copy(self._end_error)

@@ -226,20 +226,15 @@ class BatchService:
             yield bytes(remainder)
 
     def error(self, status: int, body: Any) -> openai.APIStatusError:
-        """Return the error of the official client for the status and body of a file's line."""
+        """Return an error of the official client for the status and body of a file's line."""
         import openai
 
-        kinds: dict[int, type[openai.APIStatusError]] = {
-            401: openai.AuthenticationError,
-            403: openai.PermissionDeniedError,
-            404: openai.NotFoundError,
-        }
         detail = body.get("error", body) if isinstance(body, dict) else body
         message = detail.get("message") if isinstance(detail, dict) else detail
         latest = self._latest  # a response of the HTTP package that the client uses
         response = type(latest)(status, request=latest.request)
-        kind = kinds.get(status, openai.APIStatusError)
-        return kind(str(message or f"status {status}"), response=response, body=detail)
+        message = str(message or f"status {status}")
+        return openai.APIStatusError(message, response=response, body=detail)
 
     def _state(self, answer: Any) -> BatchState:
         document = self._read(answer)

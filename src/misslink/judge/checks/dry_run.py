@@ -17,12 +17,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.examination import examine
 from misslink.judge.judged_metric import JudgedMetric, Subject
-from misslink.judge.protocol import (
-    Ask,
-    judge_info,
-    layers,
-    unwrap_judge,
-)
+from misslink.judge.protocol import Ask, judge_info, layers, unwrap_judge
 from misslink.judge.session import JudgeSession
 from misslink.parts import by_case
 from misslink.types import Run
@@ -35,6 +30,7 @@ _OUTLIER_RATIO = 4.0  # a token count this many times off the median is a server
 _FENCED = re.compile(r"<(\w+) ([a-p]+)>\n(.*?)\n</\1 \2>", re.DOTALL)
 _NUMBERED = re.compile(r"(passage|reference|history)_\d+(?:_(\w+))?\Z")
 _EXAMINATION_INPUTS = {"question", "passages", "answer"}
+_KNOWN_INPUTS = _EXAMINATION_INPUTS | {"references", "history", "criteria"}
 
 
 @dataclass(frozen=True)
@@ -259,14 +255,7 @@ def _text_length(ask: Ask) -> int:
 
 async def simulate_reply(inputs: Mapping[str, Any]) -> int | None:
     """Characters of the JSON that the heuristic judge would answer; None where it cannot."""
-    if (
-        not _EXAMINATION_INPUTS
-        <= set(inputs)
-        <= {
-            *_EXAMINATION_INPUTS,
-            *("references", "history", "criteria"),
-        }
-    ):
+    if not _EXAMINATION_INPUTS <= set(inputs) <= _KNOWN_INPUTS:
         return None
     reply = await open_heuristic().ask(examine(**inputs))
     return len(reply.parsed.model_dump_json()) if reply.parsed else None

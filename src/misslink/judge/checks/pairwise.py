@@ -66,11 +66,7 @@ class AnswerPair:
             "history": tuple(message.model_dump() for message in self.history),
         }
 
-        def alone() -> Ask:
-            prompt = prompts.load("preference_alone")
-            return Ask.rendered(prompt, inputs, Preference, structured=False)
-
-        return Ask.rendered(prompts.load("preference"), inputs, Preference, alone=alone)
+        return Ask.rendered(prompts.load("preference"), inputs, Preference)
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,7 @@ async def judge_pairs(
     concurrency : int
         Pairs at a time, at least 1.
     prompts : Prompts
-        Where ``preference`` and ``preference_alone`` are read from.
+        Where ``preference`` is read from.
     done : callable
         Receives how many pairs are done and how many there are.
 

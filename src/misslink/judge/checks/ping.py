@@ -10,15 +10,8 @@ from typing import Any
 from misslink.errors import InputError, MisslinkError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
 from misslink.judge.config import JudgeConfig
-from misslink.judge.examination import LabelAlone, examine
-from misslink.judge.protocol import (
-    Ask,
-    Judge,
-    Reply,
-    RetryableError,
-    judge_info,
-    unwrap_judge,
-)
+from misslink.judge.examination import examine
+from misslink.judge.protocol import Ask, Judge, Reply, RetryableError, judge_info, unwrap_judge
 from misslink.judge.session import open_judge, require_judge
 
 _MAX_CALLS = 3  # requests that a ping may cost, refused ones included
@@ -119,7 +112,7 @@ async def _ask_within(judge: Judge, ask: Ask, seconds: float) -> tuple[Reply, fl
             f"the judge {judge.name} returned {type(reply).__name__}. Its ask() must return a "
             "misslink.judge.Reply."
         )
-    if reply.parsed is not None and not isinstance(reply.parsed, ask.schema | LabelAlone):
+    if reply.parsed is not None and not isinstance(reply.parsed, ask.schema):
         problem = f"the judge returned {type(reply.parsed).__name__}, not {ask.schema.__name__}"
         reply = replace(reply, parsed=None, problem=problem)
     return reply, latency

@@ -340,8 +340,7 @@ async def _judge_case(
     boundary = Fence(ask.inputs).boundary
     reply = await ask_safely(judge, ask)
     if not isinstance(reply.parsed, Examination):
-        problem = reply.problem or "the judge gave one word instead of claims"
-        return _CaseReply(boundary, None, {}, problem)
+        return _CaseReply(boundary, None, {}, reply.problem)
     findings = {name: read_metric(metrics[name], subject, reply) for name in case.metrics}
     return _CaseReply(boundary, reply.parsed, findings, None)
 

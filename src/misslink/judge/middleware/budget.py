@@ -214,8 +214,7 @@ class BudgetedJudge(JudgeLayer):
         if self._price is None:
             return _TokenCount()
         texts = [message["content"] for message in ask.messages]
-        if ask.structured:
-            texts.append(schema_json(ask.schema))
+        texts.append(schema_json(ask.schema))
         size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
         info = judge_info(self.judge)
         if info.request_characters is not None:

@@ -29,6 +29,15 @@ _VACUUM_TIMEOUT_MS = 300  # shrinking the file can wait for its readers
 _AGE_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE_PATTERN = re.compile(r"(\d{1,5})\s*([hdw])")  # 99,999 weeks ago is still a valid date
 _FROM_REPLIES = "FROM replies JOIN judges ON judges.id = replies.judge"
+_EXPORTED = {
+    "judge": "coalesce(answered_by, judges.name)",
+    "identity": "judges.identity",
+    "prompt": "json_object('name', prompt, 'sha256', prompt_sha256)",
+    **{name: name for name in ("repeat", "messages", "raw", "parsed", "problem", "probabilities")},
+    "usage": "json_object('prompt_tokens', prompt_tokens, 'completion_tokens', completion_tokens)",
+    "created": "created",
+}
+_JSON_COLUMNS = "identity", "prompt", "parsed", "probabilities", "usage"
 _COUNT_COLUMNS = (
     "count(*), count(*) - count(replies.parsed), sum(prompt_tokens), sum(completion_tokens),"
     " count(*) - count(coalesce(prompt_tokens, completion_tokens)),"
@@ -108,14 +117,11 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
     """
     selection = CacheSelection(judge=judge)
     where, values = selection.where()
-    columns = (
-        "key, coalesce(answered_by, judges.name), judges.identity, prompt, prompt_sha256, repeat, messages, raw, parsed,"
-        " problem, probabilities, prompt_tokens, completion_tokens, created"
-    )
+    columns = ", ".join(_EXPORTED.values())
     with _open_to_read(path) as file:
         _check_selection(file, selection, path)
         for key, *row in file.execute(
-            f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
+            f"SELECT key, {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
         ):
             try:
                 record = _reply_record(file, row)
@@ -229,21 +235,10 @@ def _check_selection(file: sqlite3.Connection, selection: CacheSelection, path: 
 
 
 def _reply_record(file: sqlite3.Connection, row: Sequence[Any]) -> dict[str, Any]:
-    judge, identity, prompt, sha256, repeat, messages, raw, parsed, *remaining_columns = row
-    problem, probabilities, prompt_tokens, completion_tokens, created = remaining_columns
-    return {
-        "judge": judge,
-        "identity": json.loads(identity),
-        "prompt": {"name": prompt, "sha256": sha256},
-        "repeat": repeat,
-        "messages": _with_texts(file, messages),
-        "raw": raw,
-        "parsed": None if parsed is None else json.loads(parsed),
-        "problem": problem,
-        "probabilities": json.loads(probabilities),
-        "usage": {"prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens},
-        "created": created,
-    }
+    record = dict(zip(_EXPORTED, row, strict=True))
+    for name in _JSON_COLUMNS:
+        record[name] = None if record[name] is None else json.loads(record[name])
+    return record | {"messages": _with_texts(file, record["messages"])}
 
 
 def _with_texts(file: sqlite3.Connection, messages: str) -> list[dict[str, Any]]:

@@ -20,9 +20,7 @@ from misslink.text.normalization import sentence_spans
 from misslink.types import Support
 
 _FENCE_TOKENS = 24  # tokens: both delimiters of a passage, its number and the boundary
-_STRETCHES_PER_PIECE = (
-    4  # text without sentences is cut in quarters of a piece, so that one can overlap
-)
+_STRETCHES_PER_PIECE = 4  # without sentences it is cut in quarters, so that one can overlap
 
 
 @dataclass(frozen=True)
@@ -456,7 +454,7 @@ class LongContextJudge(protocol.JudgeLayer):
         taken, remaining = fill_budget(_pieces(ask), limit - alone)
         first = await self.judge.ask(self._examine(ask, taken))
         if not isinstance(first.parsed, examination.Examination):
-            return await self._one_word(ask, first, remaining, limit - alone)
+            return first
         claims = [claim.text for claim in first.parsed.claims]
         alone = estimate_ask_tokens(self._examine_part(ask, claims, ())) + self._reply_room(ask)
         if remaining and limit - alone < _MIN_PASSAGE_TOKENS:
@@ -476,29 +474,6 @@ class LongContextJudge(protocol.JudgeLayer):
                 raise reply
             parts.append(ContextPart(tuple(group), reply))
         return _failed_part(parts) or merge_parts(parts, ask.inputs["question"])
-
-    async def _one_word(
-        self, ask: protocol.Ask, first: protocol.Reply, remaining: Sequence[PassagePiece], room: int
-    ) -> protocol.Reply:
-        """What a judge says that can give a label only: yes if any part supports the answer."""
-        replies = [first]
-        while remaining and isinstance(replies[-1].parsed, examination.LabelAlone):
-            if replies[-1].parsed.supported == "yes":
-                break
-            group, remaining = fill_budget(remaining, room)
-            whole = self._examine(ask, group)
-            question = whole.alone() if whole.alone else whole
-            replies.append(await self.judge.ask(replace(question, repeat=ask.repeat)))
-        last = replies[-1]
-        if len(replies) == 1 and not remaining:
-            return last
-        if isinstance(last.parsed, examination.LabelAlone) and last.parsed.supported == "no":
-            problem = (
-                "the judge can give one word only, and no part of the passages alone supports the "
-                "whole answer; use a judge with a longer context"
-            )
-            return replace(_combine_replies(replies), parsed=None, problem=problem)
-        return _combine_replies(replies)
 
     def _examine(self, ask: protocol.Ask, pieces: Sequence[PassagePiece]) -> protocol.Ask:
         inputs = {**ask.inputs, "passages": tuple(piece.text for piece in pieces)}
@@ -522,7 +497,7 @@ class LongContextJudge(protocol.JudgeLayer):
 def _can_be_split(ask: protocol.Ask) -> bool:
     """Whether a question is an examination, whose passages can be put in parts."""
     has_inputs = ask.inputs.keys() >= _EXAMINATION_INPUTS
-    return has_inputs and ask.structured and issubclass(ask.schema, examination.Examination)
+    return has_inputs and issubclass(ask.schema, examination.Examination)
 
 
 def _pieces(ask: protocol.Ask) -> list[PassagePiece]:

@@ -6,37 +6,26 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD, extract_label
-from misslink.judge.examination import Examination, ExaminationRest, LabelAlone
+from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD
+from misslink.judge.examination import Examination, ExaminationRest
 from misslink.judge.prompts import FENCE_LABELS, Fence
-from misslink.judge.protocol import (
-    Ask,
-    Judge,
-    JudgeLayer,
-    Reply,
-    schema_json,
-    total_usage,
-)
+from misslink.judge.protocol import Ask, Judge, JudgeLayer, Reply, schema_json, total_usage
 from misslink.judge.readings import ALWAYS_READ, Readings
 from misslink.matching import ClaimCoverage
 
-_EXCERPT_HEAD, _EXCERPT_TAIL = (
-    1500,
-    500,
-)  # characters of a long reply that its writer is shown again
+_EXCERPT_HEAD, _EXCERPT_TAIL = 1500, 500  # characters of a long reply, shown to its writer
 _CLAIM_PLACE = re.compile(r"^claims\.(\d+)")
 _PROBLEM_LENGTH = 300
 _FINAL_PROBLEMS = DECLINED, WITHHELD
 
 
 class RepairingJudge(JudgeLayer):
-    """A judge whose unreadable replies are given a second and a third chance.
+    """A judge whose unreadable replies are given a second chance.
 
     A refusal stays one. An examination that leaves sentences of the answer without a claim, and finds no
     claim bad, is completed: the judge is asked for the claims of these sentences alone. Otherwise a reply that fits the schema
-    is not repaired. Where a reply does not fit, the same question is put once more, with what the judge wrote and what was wrong with it; then, where
-    the ask has such a form, as a question for one word (``ask.alone``). What still cannot be read
-    is the first reply, with a problem that lists every step.
+    is not repaired. Where a reply does not fit, the same question is put once more, with what the judge wrote and what was wrong with it. What still cannot be read
+    is the first reply, with a problem that lists both steps.
 
     It goes around the cache, so that a resumed run repeats none of these calls and comes to the
     same reply.
@@ -52,7 +41,7 @@ class RepairingJudge(JudgeLayer):
         self._readings = readings
 
     async def ask(self, ask: Ask) -> Reply:
-        """Return a reply to `ask`, or to ``ask.alone()``, that can be parsed if possible.
+        """Return a reply to `ask` that can be parsed if possible.
 
         Its usage is that of all calls together, and its words those of the reply that decides, or of the
         first where none does. The judge's errors are raised in a repair too.
@@ -61,20 +50,15 @@ class RepairingJudge(JudgeLayer):
         coverage = self._coverage(ask, first)
         if coverage is not None and coverage.uncovered and not _is_decided(first):
             return await self._ask_for_rest(ask, first, coverage)
-        if first.parsed is not None or not (first.came and ask.structured and _is_attempt(first)):
+        if first.parsed is not None or not (first.came and _is_attempt(first)):
             return first
-        calls = [first, await self.judge.ask(repair_ask(ask, first))]
-        steps = [_problem_text(first), f"asked again, {_problem_text(calls[-1])}"]
-        if calls[-1].parsed is None and ask.alone is not None:
-            calls.append(await self._one_word(replace(ask.alone(), repeat=ask.repeat)))
-            steps.append(f"asked for one word, {_problem_text(calls[-1])}")
-        readable = calls[-1].parsed is not None
+        again = await self.judge.ask(repair_ask(ask, first))
+        steps = f"{_problem_text(first)}; asked again, {_problem_text(again)}"
         return replace(
-            calls[-1] if readable else first,
-            usage=total_usage(calls),
-            problem=None if readable else "; ".join(steps),
-            from_cache=all(call.from_cache for call in calls),
-            cause=_problem_text(first) if isinstance(calls[-1].parsed, LabelAlone) else None,
+            first if again.parsed is None else again,
+            usage=total_usage((first, again)),
+            problem=steps if again.parsed is None else None,
+            from_cache=first.from_cache and again.from_cache,
         )
 
     async def _ask_for_rest(self, ask: Ask, first: Reply, coverage: ClaimCoverage) -> Reply:
@@ -109,14 +93,6 @@ class RepairingJudge(JudgeLayer):
             return None
         return self._readings.coverage(reply.parsed, ask.inputs["answer"], ask.inputs["question"])
 
-    async def _one_word(self, ask: Ask) -> Reply:
-        reply = await self.judge.ask(ask)
-        if reply.parsed is not None or ask.structured or not (reply.came and _is_attempt(reply)):
-            return reply
-        # A judge of somebody's own may look for JSON here as everywhere.
-        extracted = extract_label(reply.raw, ask.schema)
-        return replace(reply, parsed=extracted.answer, problem=extracted.problem)
-
 
 def repair_ask(ask: Ask, reply: Reply) -> Ask:
     """Return the question that repairs `reply`, an unreadable reply to `ask`.
@@ -135,7 +111,7 @@ def repair_ask(ask: Ask, reply: Reply) -> Ask:
     else:  # servers take no empty message, and some no two of the same role in a row
         *before, last = ask.messages
         messages = (*before, {**last, "content": f"{last['content']}\n\n{instruction}"})
-    return replace(ask, messages=messages, alone=None)
+    return replace(ask, messages=messages)
 
 
 def _repair_instruction(ask: Ask, reply: Reply) -> str:
@@ -178,6 +154,4 @@ def _fence_reply(words: str, messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def _problem_text(reply: Reply) -> str:
-    if reply.parsed is not None:
-        return "it could be read"
     return reply.problem or "the reply cannot be read"

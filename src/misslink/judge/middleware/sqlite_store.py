@@ -361,8 +361,8 @@ def parse_messages(stored: str) -> list[dict[str, Any]]:
 
 
 def _parse_answer(stored: str, ask: Ask) -> BaseModel | None:
-    """Parse a stored answer to `ask`, or to its one-label form."""
-    for asked in filter(None, (lambda: ask, ask.alone)):
-        with contextlib.suppress(ValidationError):
-            return asked().schema.model_validate_json(stored)
-    return None
+    """Parse a stored answer to `ask`."""
+    try:
+        return ask.schema.model_validate_json(stored)
+    except ValidationError:
+        return None
