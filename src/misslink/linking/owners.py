@@ -44,7 +44,7 @@ from misslink.linking.needs import (
     stated_sufficiency,
     states_claim,
 )
-from misslink.linking.search_trail import AND, SearchTrail, is_another_text
+from misslink.linking.search_trail import SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import jaccard_at_least, passage_words
@@ -72,7 +72,6 @@ _DATA_STAGES = {
     "reference_contradicts_label": "data",
     "reference_contradicted": "data",
     "reference_says_other": "data",
-    "reference_says_more": "data",
     "copy_says_otherwise": "index",
     "stale_passage": "index",
     "passage_altered": "prompt",
@@ -455,24 +454,11 @@ class OwnerRules:
         omitted = [need for need in needs if need.stated != "states"]
         if known.answer != "faithful" or not omitted or omitted[0].source != "reference":
             return None
-        if len(omitted) == len(needs):
-            for index, claim in enumerate(known.claims):
-                if self._answers(claim):
-                    row = self._need_behind(index, claim) or self.table.rows[0]
-                    item = self._explain_wrong(index, claim, row, answers=True)
-                    return None if item.failure in {"distracted", *MISS_MODES} else item
-            return None
-        stated = [need for need in needs if need.stated == "states"]
-        asked = content_stems(known.case.judged_question)
-        told = asked & content_stems(" ".join(need.text for need in stated))
-        asks_one = not AND.search(known.case.judged_question)
-        if (
-            asks_one
-            and known.answers_all
-            and all(asked & content_stems(need.text) <= told for need in omitted)
-        ):
-            cited = next((item for claim in known.claims for item in claim.evidence), None)
-            return _because("gold_suspect", "reference_says_more", cited=cited)
+        for index, claim in enumerate(known.claims if len(omitted) == len(needs) else ()):
+            if self._answers(claim):
+                row = self._behind[index] or self.table.rows[0]
+                item = self._explain_wrong(index, claim, row, answers=True)
+                return None if item.failure in {"distracted", *MISS_MODES} else item
         return None
 
     def _answers(self, claim: Claim) -> bool:

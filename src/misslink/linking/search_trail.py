@@ -15,7 +15,7 @@ from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
 
 _PROMPT: LostAt = "prompt"
-AND = re.compile(r",|\b(?:and|und|et|y)\b")
+_AND = re.compile(r",|\b(?:and|und|et|y)\b")
 _WORD = re.compile(r"[^\W_][\w'-]+")
 
 
@@ -113,7 +113,7 @@ class SearchTrail:
         """
         question = self.case.judged_question
         subject = subject_names(question) | (kept & held)
-        parts = [content_stems(part) - subject for part in AND.split(question)]
+        parts = [content_stems(part) - subject for part in _AND.split(question)]
         return any(part & kept for part in parts) and any(
             part and part.isdisjoint(kept) for part in parts
         )

@@ -143,15 +143,12 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "reference contradicts",
     "reference_says_other": "passage '{passage}' supports a claim that answers the question, and the "
     "reference says something else",
-    "reference_says_more": "passage '{passage}' supports a full answer to the question, and the reference "
-    "says more",
     "reference_contradicted": "passage '{passage}' supports a claim that the reference contradicts, "
     "and no passage in the prompt states the reference",
     "answerable_after_all": "the gold set says that there is no answer, and the passages hold one",
     "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
     "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
     "claim_unsupported": "a claim has no support, and the passages hold the answer",
-    "claim_untied": "a claim has no support, in the prompt or in the missed passages",
     "states_reference": "'{passage}' states what the reference says, and the answer misreads it",
     "nothing_used": "the passages hold the answer, and the answer uses none of them",
     "left_out": "the answer leaves out part of what the passages hold",
