@@ -230,15 +230,15 @@ _MISS_WORDS: dict[str, tuple[str, str]] = {
 MISS_LABELS = {name: label for name, (label, _) in _MISS_WORDS.items()}
 
 
-def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
+def miss_type_advice(kind: str | None, *, deeper: bool = True) -> str:
     """Return what to do about misses of a type or status, in one sentence.
 
     Parameters
     ----------
     kind : str or None
         As of `RetrievalMiss.kind`.
-    recorded : bool
-        Whether the run is of recorded traces, whose retriever cannot be asked for more.
+    deeper : bool
+        Whether a retriever can be asked for more: not of recorded traces, nor of an app without one.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
     """
     if kind is not None:
         return _MISS_WORDS[kind][1]
-    if recorded:
+    if not deeper:
         return "Give the corpus (`--corpus FILE`) to measure more of these passages."
     return (
         "Ask for more passages (`misslink evaluate --depth 1000`) or give the corpus (`--corpus FILE`) "
