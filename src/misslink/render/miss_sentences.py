@@ -149,7 +149,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
     "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
     "claim_unsupported": "a claim has no support, and the passages hold the answer",
-    "states_reference": "'{passage}' states what the reference says, and the answer misreads it",
+    "states_reference": "'{passage}' states what the reference says, and the answer says something else",
     "nothing_used": "the passages hold the answer, and the answer uses none of them",
     "left_out": "the answer leaves out part of what the passages hold",
     "declined": "the passages hold the answer, and the app declined",
