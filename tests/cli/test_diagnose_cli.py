@@ -8,6 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import misslink
 from misslink.cli.diagnose import diagnose
 from misslink.errors import InputError
 from misslink.linking.checklist import build_checklist
@@ -78,6 +79,24 @@ def test_json_groups_the_misses_by_subtype_the_largest_first():
     assert group["cases"][0]["measured"]["pool"] == 10
     assert found["checklist"][0]["name"] == "chunk_quality"
     assert found["missing_labels"] == {"holes": [], "metrics": {}}
+
+
+def test_an_app_without_a_retriever_is_not_advised_to_ask_one_deeper():
+    holm = {"id": "holm", "text": "Holm is an island."}
+    misslink.evaluate(
+        lambda _: {"answer": "At nine.", "documents": [holm]},
+        [
+            {"question": "What is Holm?", "relevant": ["holm"]},
+            {"question": "When does the ferry leave?", "relevant": ["ferry"]},
+        ],
+        cache=None,
+        embedding="none",
+        out="plain",
+    )
+    ((kind, group),) = json.loads(command("plain", "--json").stdout)["miss_types"].items()
+    assert (kind, group["cases"][0]["true_rank"]) == ("inconclusive", None)
+    assert "--corpus" in group["recommendation"]
+    assert "--depth" not in group["recommendation"]
 
 
 def test_people_read_counts_advice_evidence_and_the_checklist():

@@ -40,8 +40,8 @@ def test_every_subtype_has_one_rule_and_a_recommendation():
 
 def test_recorded_traces_have_no_retriever_that_could_be_asked_for_more():
     assert "--depth" in miss_type_advice(None)
-    assert "--depth" not in miss_type_advice(None, recorded=True)
-    assert "--corpus" in miss_type_advice(None, recorded=True)
+    assert "--depth" not in miss_type_advice(None, deeper=False)
+    assert "--corpus" in miss_type_advice(None, deeper=False)
 
 
 @pytest.mark.parametrize(

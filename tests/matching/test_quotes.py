@@ -19,6 +19,7 @@ from misslink.matching import Passages
 from misslink.matching.fuzzy_matching import CHARACTERS_PER_EDIT, MOST_EDITS, fuzzy_match
 from misslink.matching.quotes import (
     find_quote,
+    says_verbatim,
     verify_quote,
 )
 from misslink.text.languages import is_other_language
@@ -624,3 +625,26 @@ def test_a_sum_has_its_basis_where_one_of_its_two_parts_is_quoted():
 )
 def test_dates_times_and_units_need_a_basis_in_languages_that_are_read(claim, shown, refusal):
     assert Passages((shown,)).check(claim, (shown,)).refusal == refusal
+
+
+@pytest.mark.parametrize(
+    ("text", "claim", "says"),
+    [
+        (
+            "It is red. The ferry leaves at nine. Holm is an island.",
+            "The ferry leaves at nine",
+            True,
+        ),
+        ("It is red. The ferry leaves at nine.", "The ferry  leaves at nine. It is red!", True),
+        ("The ferry leaves at nine in winter.", "The ferry leaves at nine.", False),
+        ("The ferry leaves at nine. That is wrong.", "The ferry leaves at nine.", False),
+        (
+            "The ferry leaves at nine. Holm is an island.",
+            "The ferry leaves at nine. It is red.",
+            False,
+        ),
+        ("The ferry leaves at nine.", "", False),
+    ],
+)
+def test_a_text_says_verbatim_what_it_asserts_in_whole_sentences(text, claim, says):
+    assert says_verbatim(text, claim) is says

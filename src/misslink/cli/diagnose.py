@@ -141,7 +141,9 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, object]:
             path=folder,
         )
     groups: dict[str | None, list[dict[str, object]]] = {}
+    deeper, recorded = False, bool(manifest_of(run).traces)
     for link, miss in missed_passages(run.links):
+        deeper |= miss.depth is not None and not recorded
         groups.setdefault(miss.kind, []).append(
             {
                 "case_id": link.case_id,
@@ -165,7 +167,7 @@ def diagnosis_document(run: Run, folder: Path) -> dict[str, object]:
             kind or _INCONCLUSIVE: {
                 "count": len(group),
                 "share": proportion(len(group), count).model_dump(),
-                "recommendation": miss_type_advice(kind, recorded=bool(manifest_of(run).traces)),
+                "recommendation": miss_type_advice(kind, deeper=deeper),
                 "cases": group,
             }
             for kind, group in ordered

@@ -328,14 +328,8 @@ def _heuristic_relations(
         unsaid = (claim for claim in claims if (claim, text) not in said)
         near = [claim for claim in unsaid if shared_stem_share(claim, text) >= _MIN_TIED]
         for claim in near:
-            relations[claim, text] = PairRelation(*_passage_context(text).match(claim).relation)
+            relations[claim, text] = PairRelation(*Passages.of((text,)).match(claim).relation)
     return relations
-
-
-@lru_cache(maxsize=512)
-def _passage_context(text: str) -> Passages:
-    """A passage, read; many cases of a run miss the same ones."""
-    return Passages((text,))
 
 
 def _strongest_link(

@@ -149,7 +149,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "copy_says_otherwise": "a wrong claim rests on '{passage}', a near copy of a relevant passage",
     "irrelevant_passage": "a wrong claim rests on the unlabelled passage '{passage}'",
     "claim_unsupported": "a claim has no support, and the passages hold the answer",
-    "states_reference": "'{passage}' states what the reference says, and the answer misreads it",
+    "states_reference": "'{passage}' states what the reference says, and the answer says something else",
     "nothing_used": "the passages hold the answer, and the answer uses none of them",
     "left_out": "the answer leaves out part of what the passages hold",
     "declined": "the passages hold the answer, and the app declined",
@@ -230,15 +230,15 @@ _MISS_WORDS: dict[str, tuple[str, str]] = {
 MISS_LABELS = {name: label for name, (label, _) in _MISS_WORDS.items()}
 
 
-def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
+def miss_type_advice(kind: str | None, *, deeper: bool = True) -> str:
     """Return what to do about misses of a type or status, in one sentence.
 
     Parameters
     ----------
     kind : str or None
         As of `RetrievalMiss.kind`.
-    recorded : bool
-        Whether the run is of recorded traces, whose retriever cannot be asked for more.
+    deeper : bool
+        Whether a retriever can be asked for more: not of recorded traces, nor of an app without one.
 
     Examples
     --------
@@ -247,7 +247,7 @@ def miss_type_advice(kind: str | None, *, recorded: bool = False) -> str:
     """
     if kind is not None:
         return _MISS_WORDS[kind][1]
-    if recorded:
+    if not deeper:
         return "Give the corpus (`--corpus FILE`) to measure more of these passages."
     return (
         "Ask for more passages (`misslink evaluate --depth 1000`) or give the corpus (`--corpus FILE`) "

@@ -84,8 +84,10 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
     from misslink.stats import proportion
 
     groups: dict[str | None, list[tuple[str, bool | None, str | None]]] = {}
+    deeper, recorded = False, bool(manifest_of(run).traces)
     for link, miss in missed_passages(run.links):
         groups.setdefault(miss.kind, []).append((link.case_id, link.failed, miss.reason))
+        deeper |= miss.depth is not None and not recorded
     if not groups.keys() - {None}:
         return ()
     numbers = number_cases(run.cases)
@@ -102,7 +104,7 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
                 count=len(misses),
                 share=format_estimate("share", proportion(len(misses), total)),
                 failed=len({case_id for case_id, failed, _ in misses if failed}),
-                advice=miss_type_advice(miss_type, recorded=bool(manifest_of(run).traces)),
+                advice=miss_type_advice(miss_type, deeper=deeper),
                 example=example[2] or "",
                 example_at="" if number is None else case_fragment(number),
                 fragment=view_fragment(miss_type=miss_type) if miss_type else "",
