@@ -16,8 +16,10 @@ from misslink.api.saved_run import SavedRun
 from misslink.calibration.labelled_failures import apply_labels
 from misslink.cli.main import app
 from misslink.comparison.shared_part import share_cases
+from misslink.documents import calibrations_of
 from misslink.errors import InputError
 from misslink.io import read_complete_run, read_run, run_folder
+from misslink.report.disagreements import group_disagreements
 from misslink.types import Link, LinkRow, ScoreRow, Trace, Verdict
 
 GROUND = "The ferry to {} leaves from pier {} at {} in the morning."
@@ -247,6 +249,23 @@ def test_a_page_reads_what_is_not_held_a_few_times(at_home, monkeypatch):
     run.html(at_home / "page.html")
     assert read[Link] <= 15 * len(TOWNS)  # it was 40
     assert read[Verdict] <= 15 * len(TOWNS)  # 12 of each case are shown; it was 26
+
+
+def test_groups_of_disagreements_read_only_their_own_cases(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    said("calibrate", "run", "--labels", "labels.jsonl", "--json")
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    run, read, item = read_run("run"), Counter(), parts.PartStore.item
+
+    def counted(store, place):
+        read[store._model] += 1
+        return item(store, place)
+
+    monkeypatch.setattr(parts.PartStore, "item", counted)
+    group_disagreements(run, calibrations_of(run)["faithfulness"])
+    assert read[Trace] < len(TOWNS)  # it was each, and all were held
+    assert read[Verdict] < len(TOWNS)
 
 
 def test_labels_change_links_that_are_not_held_where_they_say_so(at_home, monkeypatch):

@@ -344,22 +344,25 @@ def _fingerprints(run: Run) -> dict[str, Any]:
     """Hashes of everything that these results depend on, by name; of traces by case."""
     manifest = manifest_of(run)
     prompts = {name: x for name, x in manifest.inputs.items() if name.startswith("prompts.")}
-    links = []
-    for link in run.links:
-        misses = [(m.passage_id, m.grade, m.true_rank, m.text, m.evidence) for m in link.missed]
-        outcome = (link.retrieval, link.answer, link.correct, link.failure, link.also)
-        links.append([link.case_id, outcome, misses])
     varying = varying_fields(Trace)
-    traces = {trace.case_id: trace.model_dump(exclude=varying) for trace in run.traces}
+
+    def misses() -> Iterator[list[Any]]:
+        for link in run.links:
+            missed = [(m.passage_id, m.grade, m.true_rank, m.text, m.evidence) for m in link.missed]
+            outcome = (link.retrieval, link.answer, link.correct, link.failure, link.also)
+            yield [link.case_id, outcome, missed]
+
     return {
         "the gold set": hash_content(run.cases),
         "the app's code or settings": hash_content([manifest.k, run.manifest.get("work")]),
-        "traces": {case_id: hash_content(trace) for case_id, trace in traces.items()},
+        "traces": {
+            trace.case_id: hash_content(trace.model_dump(exclude=varying)) for trace in run.traces
+        },
         "the judge": hash_content([manifest.judge, manifest.judge_identity, prompts]),
         "the verdicts": [
             hash_verdicts(run, metric) for metric in sorted({v.metric for v in run.scores})
         ],
-        "the ranks of missed passages": hash_content(links),
+        "the ranks of missed passages": hash_content(misses()),
     }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from misslink.calibration_document import CalibrationDocument
 from misslink.documents import manifest_of
 from misslink.matching import Passages
+from misslink.parts import by_case
 from misslink.report.human_labels import read_human_labels
 from misslink.report.links import case_fragment, number_cases, view_fragment
 from misslink.text.normalization import content_words, fold
@@ -49,8 +50,7 @@ def group_disagreements(
     metric, numbers = calibration.metric, number_cases(run.cases)
     if metric != _METRIC:
         return ()
-    traces = {trace.case_id: trace for trace in run.traces}
-    verdicts = {v.case_id: v for v in run.verdicts if v.metric == _METRIC}
+    traces, verdicts = by_case(run.traces), by_case(run.verdicts_of(_METRIC))
     groups: dict[tuple[str, bool], list[int]] = {}
     for case_id, labels in read_human_labels(run).items():
         label = labels.get(metric)

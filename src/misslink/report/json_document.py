@@ -15,7 +15,7 @@ from misslink.documents import summary_of
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_path
-from misslink.parts import by_case, group_by_case
+from misslink.parts import by_case, places_by_case
 from misslink.registry import exporters
 from misslink.report.failure_threads import fix_of, rank_documents, read_threads
 from misslink.report.fixes import fix_records
@@ -23,11 +23,11 @@ from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
 from misslink.report.overview import read_reliability
 from misslink.report.summary import next_steps
-from misslink.types import Run, Verdict
+from misslink.types import Run
 
 _FORMAT = 1
 _SUPPORTS = ("supported", "contradicted", "unsupported")
-_JSON_VERDICT_FIELDS = {"status", "value", "label", "probability", "reason"}
+_JSON_VERDICT_FIELDS = ("status", "value", "label", "probability", "reason")
 _MISS_FIELDS = {
     *("passage_id", "grade", "true_rank", "bm25_rank", "status", "miss_type"),
     *("also", "reason", "depth", "distance"),
@@ -157,22 +157,26 @@ def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
     scores = score_cases(run.cases, run.traces, ranks)
     traces = by_case(run.traces)
     links = by_case(apply_labels(run).links)
-    verdicts = group_by_case(run.verdicts)
+    places, rows = places_by_case(run.verdicts), run.scores
     readings = {
         name: (metric, read)
-        for metric in dict.fromkeys(score.metric for score in run.scores)
+        for metric in dict.fromkeys(score.metric for score in rows)
         for name, read in metric_readings(metric).items()
     }
     labels = read_human_labels(run)
     for number, case in enumerate(run.cases, 1):
-        case_verdicts: dict[str, Verdict] = {}
-        for verdict in verdicts.get(case.id, ()):
-            case_verdicts.setdefault(verdict.metric, verdict)
+        place_of: dict[str, int] = {}
+        for place in places.get(case.id, ()):
+            place_of.setdefault(rows[place].metric, place)
+        case_verdicts = {name: rows[place] for name, place in place_of.items()}
         link, trace = links.get(case.id), traces.get(case.id)
         faithfulness = case_verdicts.get("faithfulness")
         claims = None
         if faithfulness is not None and faithfulness.status == "scored":
-            supports: Counter[str] = Counter(claim.support for claim in faithfulness.claims)
+            said = run.verdicts[
+                place_of["faithfulness"]
+            ].claims  # only these are read from the file
+            supports: Counter[str] = Counter(claim.support for claim in said)
             claims = {support: supports[support] for support in _SUPPORTS}
         yield {
             "number": number,
@@ -199,7 +203,7 @@ def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
                 for name, (metric, read) in readings.items()
             },
             "verdicts": {
-                name: verdict.model_dump(include=_JSON_VERDICT_FIELDS)
+                name: {field: getattr(verdict, field) for field in _JSON_VERDICT_FIELDS}
                 for name, verdict in case_verdicts.items()
             },
             "people": {
