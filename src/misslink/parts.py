@@ -375,7 +375,7 @@ class Again(Generic[Item]):
 
 def case_id(item: Any) -> str:
     """The id of the case that an item is of, or that it is."""
-    return _id_getter(type(item))(item)
+    return _id_getter(item.__class__)(item)
 
 
 @cache
