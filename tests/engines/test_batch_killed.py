@@ -84,7 +84,7 @@ def run(folder, server, killer=None):
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The folder of a run that nothing disturbed."""
-    folder = tmp_path_factory.mktemp("undisturbed")
+    folder = tmp_path_factory.mktemp("undisturbed") / "whole"
     write_inputs(folder, CASES)
     with BatchServer() as server:
         assert run(folder, server)
