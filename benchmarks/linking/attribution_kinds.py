@@ -51,8 +51,10 @@ from unseen.runs import RUNS, PlantedRun
 
 TARGET = Path(__file__).with_suffix(".md")
 PRINTED = Path(__file__).parents[2] / "src" / "misslink" / "linking" / "reliability.json"
+FIRST_RUNS = TARGET.with_name("first_runs.json")
 JUDGES = ("perfect", "noisy", "heuristic")
 NOISE = 20261128
+Figures = dict[str, dict[str, int]]  # counts of named owners, by what a run has
 STAGES = ("index", "search", "filter", "rank", "prompt", "answer", "data", "unknown")
 UPSTREAM = frozenset({"retriever", "index"})
 
@@ -209,7 +211,7 @@ SETS = {
     "fourth": KindSet(FOURTH, PAGE_FOURTH, "_fourth"),
     "fifth": KindSet(FIFTH, PAGE_FIFTH, "_fifth"),
     "sixth": KindSet(SIXTH, PAGE_SIXTH, "_sixth", printed=True),
-    "seventh": KindSet(SEVENTH, PAGE_SEVENTH, "_seventh"),
+    "seventh": KindSet(SEVENTH, PAGE_SEVENTH, "_seventh", printed=True),
 }
 
 
@@ -416,7 +418,7 @@ def tables(found: dict[tuple[str, str], list[Outcome]], baseline: list[bool]) ->
     return "\n".join(lines)
 
 
-def figures(found: dict[tuple[str, str], list[Outcome]]) -> dict[str, Any]:
+def figures(found: dict[tuple[str, str], list[Outcome]]) -> Figures:
     """What the program prints of a run with the heuristic judge, by what it has."""
     rows = {}
     for (situation, judge), outcomes_of in found.items():
@@ -428,10 +430,10 @@ def figures(found: dict[tuple[str, str], list[Outcome]]) -> dict[str, Any]:
             "right": sum(named), "named": len(named),
             "named_failures": sum(counted), "failures": len(counted),
         }  # fmt: skip
-    return {"rules": linking_rules(), "heuristic": rows}
+    return rows
 
 
-def attribution(worlds: Sequence[dict[str, Any]], of: str) -> tuple[str, dict[str, Any]]:
+def attribution(worlds: Sequence[dict[str, Any]], of: str) -> tuple[str, Figures]:
     """Evaluate every app in every situation with every judge: the tables, and the figures."""
     found: dict[tuple[str, str], list[Outcome]] = {
         (situation.name, judge): [] for situation in SITUATIONS for judge in JUDGES
@@ -486,8 +488,8 @@ def _lower(first: dict[str, int], now: dict[str, int]) -> dict[str, int]:
     return now if shares[1] < shares[0] else first
 
 
-def write_page(of: str, made: str, text: str, printed: dict[str, Any]) -> None:
-    """Write the page of a set, and the figures that the program prints, which are not chosen by."""
+def write_page(of: str, made: str, text: str) -> None:
+    """Write the page of a set; one that is kept stays as its first run."""
     git = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(  # noqa: S603
         git, cwd=TARGET.parent, capture_output=True, text=True, check=True
@@ -497,14 +499,23 @@ def write_page(of: str, made: str, text: str, printed: dict[str, Any]) -> None:
         made=made, kinds=len(kind_set.kinds), worlds=len(WORLDS), tables=text, judges=JUDGES_TEXT,
         situations=SITUATIONS_TEXT, commit=commit.stdout.strip(),
     )  # fmt: skip
-    if kind_set.printed:
-        if kind_set.target.exists():
-            first = json.loads(PRINTED.read_text(encoding="utf-8"))["heuristic"]
-            rows = printed["heuristic"]
-            printed = {**printed, "heuristic": {row: _lower(first[row], rows[row]) for row in rows}}
-        PRINTED.write_text(f"{json.dumps(printed, indent=2)}\n", encoding="utf-8")
     if not (kind_set.kept and kind_set.target.exists()):
         kind_set.target.write_text(page, encoding="utf-8")
+
+
+def write_printed(of: str, now: Figures) -> None:
+    """Write what the program prints: the first runs of all printed sets together, not chosen by."""
+    first: dict[str, Figures] = json.loads(FIRST_RUNS.read_text(encoding="utf-8"))
+    first.setdefault(of, now)
+    FIRST_RUNS.write_text(f"{json.dumps(first, indent=2)}\n", encoding="utf-8")
+    pooled: dict[str, Counter[str]] = {row: Counter() for row in now}
+    for name in (name for name in SETS if SETS[name].printed):
+        today = now if name == of else attribution(WORLDS, name)[1]
+        for row, counts in pooled.items():
+            counts.update(_lower(first[name][row], today[row]))
+    rows = {row: dict(counts) for row, counts in pooled.items()}
+    printed = {"rules": linking_rules(), "heuristic": rows}
+    PRINTED.write_text(f"{json.dumps(printed, indent=2)}\n", encoding="utf-8")
 
 
 def main() -> int:
@@ -524,7 +535,7 @@ def main() -> int:
         )
         print(f"{text}\n\n{first_steps(RUNS[:1])}")
         return 0
-    text, printed = attribution(WORLDS, options.set)
+    text, now = attribution(WORLDS, options.set)
     if options.runs:
         text += (
             "\n\nIs the first step of a small run for the owner of most failures?\n\n"
@@ -533,7 +544,9 @@ def main() -> int:
     if options.write:
         flags = f" --set {options.set}" * (options.set != "first") + " --runs" * options.runs
         made = f"`python benchmarks/linking/attribution_kinds.py{flags} --write`"
-        write_page(options.set, made, text, printed)
+        write_page(options.set, made, text)
+        if SETS[options.set].printed:
+            write_printed(options.set, now)
     print(text)
     print(f"\n{time.process_time() - began:.0f} s of CPU", file=sys.stderr)
     return 0
