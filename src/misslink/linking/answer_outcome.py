@@ -13,7 +13,7 @@ from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.text.languages import is_other_language
 from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import fold, sentence_spans
-from misslink.types import Case, Claim, Passage, Trace, Verdict
+from misslink.types import Case, Claim, Passage, Reason, Trace, Verdict
 
 Faithful = Literal["faithful", "unfaithful", "declined", "unknown"]
 Sufficiency = Literal["yes", "partly", "no", "unknown"]
@@ -144,7 +144,7 @@ class AnswerOutcome:
                 return replace(known, answer="declined", declined=True)
         if not known._is_unread:
             return known
-        unread = None if correct else "the heuristic judge does not read the answer's language"
+        unread = None if correct else str(Reason(code="language_unread"))
         return replace(known, answer="unknown", unknown_reason=unread)
 
     @property
@@ -199,10 +199,10 @@ class AnswerOutcome:
         expected = self.case.expects_answer
         if self.declined:
             if expected is None and sufficient == "unknown":
-                return "the app declined, and nothing says whether there is an answer"
+                return str(Reason(code="declined_unlabelled"))
             return None
         if expected is False:
-            return "there is no answer, and no verdict says whether the app declined"
+            return str(Reason(code="declined_unknown"))
         return self.unknown_reason
 
     @property
@@ -292,7 +292,7 @@ def _read_faithfulness(
     if declined:
         return "declined", None
     if faithfulness is None:
-        return "unknown", "no judge checked whether the answer is faithful"
+        return "unknown", str(Reason(code="faithfulness_unjudged"))
     label, uncertain = _decided_label(faithfulness, calibration)
     if label is not None:
         return "faithful" if label else "unfaithful", None
@@ -320,8 +320,5 @@ def _decided_label(
         and chance is not None
         and calibration.is_uncertain(chance)
     ):
-        return None, (
-            f"{verdict.metric} is not certain: the judge gives it P = {chance:.2f}, which is in "
-            "the uncertain band of its calibration"
-        )
+        return None, str(Reason(code="verdict_uncertain", metric=verdict.metric, chance=chance))
     return verdict.label, None

@@ -263,7 +263,7 @@ class OwnerRules:
         """The link of the case, without its missed passages."""
         known, sufficient = self.known, self.table.sufficient
         if not known.judged:
-            return self._link(None, "no judge evaluated the answer")
+            return self._link(None, str(Reason(code="answer_unjudged")))
         if not self.failed:
             if unknown := known.undecided(sufficient):
                 return self._link("inconclusive", unknown)
@@ -645,6 +645,5 @@ def describe_evidence(item: FailureEvidence) -> str:
 
 def _describe_pass(known: AnswerOutcome) -> str:
     if known.declined:
-        return "there was nothing to answer from, and the app declined"
-    correct = "correct" if known.correct else "not compared with a reference"
-    return correct if known.answer == "unknown" else f"the answer is {known.answer} and {correct}"
+        return str(Reason(code="rightly_declined"))
+    return str(Reason(code="passed", answer=known.answer, correct=bool(known.correct)))

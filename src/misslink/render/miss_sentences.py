@@ -82,6 +82,12 @@ def _miss_unexplained(*, has_text: bool, cosine: float | None, **rank: int | Non
 
 _RIVALS_SHOWN = 3  # passages above a missed one that are named
 
+
+def _passed(answer: str, *, correct: bool) -> str:
+    compared = "correct" if correct else "not compared with a reference"
+    return compared if answer == "unknown" else f"the answer is {answer} and {compared}"
+
+
 MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     # why a passage was missed
     "not_in_corpus": "the listed corpus of {passages} passages does not hold it",
@@ -156,6 +162,18 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "answered": "there was nothing to answer from, and the app answered",
     "unlisted_passage": "the correct answer rests on '{passage}', which the gold set does not list",
     "from_memory": "the answer is correct, and no relevant passage reached the prompt",
+    # an answer that passed, or of which too little is known
+    "answer_unjudged": "no judge evaluated the answer",
+    "passed": _passed,
+    "rightly_declined": "there was nothing to answer from, and the app declined",
+    "declined_unlabelled": "the app declined, and nothing says whether there is an answer",
+    "declined_unknown": "there is no answer, and no verdict says whether the app declined",
+    "faithfulness_unjudged": "no judge checked whether the answer is faithful",
+    "language_unread": "the heuristic judge does not read the answer's language",
+    "verdict_uncertain": (
+        "{metric} is not certain: the judge gives it P = {chance:.2f}, which is in the uncertain band of "
+        "its calibration"
+    ),
     "unknown_sufficiency": "it is not known whether the passages in the prompt hold the answer",
 }
 
