@@ -59,8 +59,9 @@ try:
 except InputError as error:
     hint = str(error)
 low, high = metric_bounds(parse_metric("complete@2"), collect_hits(cases[:1], [found]))
+scores = score_cases(cases, traces, ["complete@2", "complete@3", "recall@2"])
 print(json.dumps({
-    "scores": score_cases(cases, traces, ["complete@2", "complete@3", "recall@2"]),
+    "scores": {name: dict(values) for name, values in scores.items()},
     "names": rank_metrics.names(),
     "hint": hint,
     "bounds": [low.tolist(), high.tolist()],

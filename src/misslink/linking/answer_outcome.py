@@ -202,7 +202,7 @@ class AnswerOutcome:
                 return str(Reason(code="declined_unlabelled"))
             return None
         if expected is False:
-            return str(Reason(code="declined_unknown"))
+            return str(Reason(code="abstention_unjudged"))
         return self.unknown_reason
 
     @property

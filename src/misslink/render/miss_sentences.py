@@ -167,7 +167,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "passed": _passed,
     "rightly_declined": "there was nothing to answer from, and the app declined",
     "declined_unlabelled": "the app declined, and nothing says whether there is an answer",
-    "declined_unknown": "there is no answer, and no verdict says whether the app declined",
+    "abstention_unjudged": "there is no answer, and no verdict says whether the app declined",
     "faithfulness_unjudged": "no judge checked whether the answer is faithful",
     "language_unread": "the heuristic judge does not read the answer's language",
     "verdict_uncertain": (
