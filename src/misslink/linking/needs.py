@@ -313,8 +313,7 @@ class NeedLocator:
         elif need.source == "reference" and self._is_absent(need):
             update |= {"lost_at": "index", "by": "matcher"}
         elif self.denied:
-            searched = need.source == "reference" and self.lacks and self.known.context
-            update |= {"lost_at": "index" if searched else "unknown", "by": "judge"}
+            update["by"] = "judge"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
             held = [passage_words(passage.text) for passage in self._shown]

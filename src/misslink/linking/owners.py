@@ -551,11 +551,11 @@ class OwnerRules:
         if need.lost_at == "prompt":
             return _because("dropped_from_prompt", "all_dropped", index)
         if need.lost_at == "index":
-            by_words = need.by == "matcher"
-            code = "nothing_in_corpus" if by_words else "reference_not_found"
-            return _because("not_indexed", code, index)
+            return _because("not_indexed", "nothing_in_corpus", index)
         if self.known.trace.unmeasured:  # nobody saw what was retrieved
             return _because("inconclusive", "unknown_sufficiency", index)
+        if self.locator.lacks and self.known.context:
+            return _because("inconclusive", "reference_not_found", index)
         by_words = need.source == "reference"
         code = "reference_not_in_prompt" if by_words else "context_insufficient"
         return _because("retrieval_miss", code, index)
