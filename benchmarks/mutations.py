@@ -61,9 +61,7 @@ MUTATIONS = (
     Mutation("pipeline/summary.py", "(skipped)=counts"),
     Mutation("judge/epoch.py", "(rules)=rules_version"),
     Mutation("judge/session.py", "(in_batches)=batches"),
-    Mutation(
-        "linking/association.py", '(risk_ratio)=estimates["risk_ratio"],\n        attributable'
-    ),
+    Mutation("linking/association.py", "(left_out)=len(links)"),
     Mutation("linking/association.py", "(heterogeneity)=TestResult"),
     Mutation("linking/association.py", "(judge_error_by_exposure)=_judge_error"),
     Mutation("linking/checklist.py", "(finding)=describe_reason"),
