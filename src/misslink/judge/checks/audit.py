@@ -375,22 +375,42 @@ def _change_entry(
             return proportion(count, n)
         return Estimate.missing("no case has a verdict before and after")
 
+    may_lower = _may_lower(metric, change)
     of_claims = (metric, change) == ("faithfulness", "padding")
-    return _change_tests(pairs, metric, change, again, seed).replace(
+    tests = _change_tests(pairs, metric, change, again, seed)
+    return AuditedChange(
         n=n,
         good=sum(before.label is True for _, before, _ in pairs),
         bad=sum(before.label is False for _, before, _ in pairs),
         flipped=share(to_good + to_bad),
         to_good=share(to_good),
         to_bad=share(to_bad),
+        shift=tests.shift,
+        gained=tests.gained,
+        lost=tests.lost,
+        p=tests.p,
+        p_more=tests.p_more,
+        p_holm=None,
+        p_more_holm=None,
         claims=_claim_flip_rate(pairs, seed) if of_claims else None,
+        may_lower=may_lower,
         left_out=dict(left_out.most_common()),
+        places={},
+        finding=None,
     )
+
+
+class _ChangeTests(NamedTuple):
+    shift: Estimate
+    gained: int
+    lost: int
+    p: float | None
+    p_more: float | None
 
 
 def _change_tests(
     pairs: Sequence[_VerdictPair], metric: str, change: str, again: bool, seed: int
-) -> AuditedChange:
+) -> _ChangeTests:
     """The tests and the shift, compared with the case asked again where that was done."""
     # Compare with the repeated verdict: cases were sampled by their first verdict, and a verdict
     # that is bad by chance tends to be good the next time (regression to the mean).
@@ -422,8 +442,7 @@ def _change_tests(
         if (scores := _scores(case, ref, after, of_claims=of_claims)) is not None
     ]
     before_scores, after_scores = [a for a, _ in scores], [b for _, b in scores]
-    return AuditedChange.read({}).replace(
-        may_lower=may_lower,
+    return _ChangeTests(
         shift=paired_difference(before_scores, after_scores, seed=seed).difference,
         gained=gained,
         lost=losses,
