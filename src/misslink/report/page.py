@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TypeVar
+from weakref import proxy
 
 from misslink.calibration.labelled_failures import apply_labels
 from misslink.documents import cutoff_of, manifest_of, summary_of
@@ -110,7 +111,7 @@ def render_page(page: ReportPage) -> str:
     style = read_assets(TEMPLATES, *_STYLES)
     return render_template(
         TEMPLATES / "report.jinja",
-        page,
+        proxy(page),  # the template's macros stay until garbage is collected: the cases need not
         style=style,
         script=script,
         listed=listed,
