@@ -224,7 +224,8 @@ DECLINES = (
 
 def link(texts, /, *verdicts, judge=None, corpus=None, others=(), **given):
     """Link a case that shows `texts`; `given` are fields of the case and its trace."""
-    of_trace = {name: given.pop(name) for name in [*given] if name in Trace.model_fields}
+    own = Trace.model_fields.keys() - Case.model_fields.keys()
+    of_trace = {name: given.pop(name) for name in [*given] if name in own}
     case = Case(id="1", question=given.pop("question", ASKED), **given)
     trace = Trace(case_id="1", **{"retrieved": passages(texts), "answer": "a", **of_trace})
     corpus = None if corpus is None else passages(corpus)
@@ -397,6 +398,52 @@ class TestStages:
         assert found.owner == owner
         if owner == "prompt":
             assert found.evidence[0].reason_code == "hop_without_name"
+
+    @pytest.mark.parametrize(
+        ("query", "owner"),
+        [
+            ("weekday ferry leave", "prompt"),  # without the denial, and no word for it
+            ("weekday ferry leave not", "retriever"),
+            ("weekday ferry leave cancelled", "retriever"),
+        ],
+    )
+    def test_keywords_of_the_question_without_its_denial(self, query, owner):
+        texts = {
+            "rest": "The ferry rests on Monday.",
+            "leave": "On each weekday but one the ferry does leave.",
+            "dogs": DOGS,
+        }
+        calls = [RetrieverCall(query=query, passages=("leave", "dogs"))]
+        found = link(
+            {name: texts[name] for name in ("leave", "dogs")}, *DECLINES, corpus=texts, calls=calls,
+            question="On which weekday does the ferry not leave?", relevant=["rest"],
+            references=["It rests on Monday."],
+        )  # fmt: skip
+        assert found.owner == owner
+
+    @pytest.mark.parametrize(
+        ("query", "owner"),
+        [
+            ("captain of the Jade", "prompt"),
+            ("captain of the Opal", "retriever"),
+            ("captain of the second one", "retriever"),
+            ("captain of the Jade or the Opal", "retriever"),
+        ],
+    )
+    def test_a_query_for_another_thing_of_the_conversation(self, query, owner):
+        texts = {"jade": "The Jade has a captain named Ruiz.", "opal": "Brandt commands the Opal."}
+        history = [
+            {"role": "user", "content": "Which ships sail today?"},
+            {"role": "assistant", "content": "First the Jade and then the Opal."},
+        ]
+        found = link(
+            {"jade": texts["jade"]}, *DECLINES, corpus=texts, history=history,
+            calls=[RetrieverCall(query=query, passages=("jade",))], relevant=["opal"],
+            question="Who is the captain of the second one?", references=["It is Brandt."],
+        )  # fmt: skip
+        assert found.owner == owner
+        if owner == "prompt":
+            assert found.evidence[0].reason_code == "wrong_referent"
 
     def test_the_same_id_with_another_text_in_the_corpus_is_stale(self):
         old, new = "The ferry leaves at nine.", "The ferry leaves at seven in the morning."

@@ -602,6 +602,27 @@ def test_a_longer_sentence_may_ask_or_report_something_else_and_support_a_claim(
     assert verify_quote(text, text, "Reality television is a genre.") is not None
 
 
+@pytest.mark.parametrize(
+    ("claim", "shown", "refusal"),
+    [
+        ("Two bags are 2.8 kg. 14.2 + 2.8 = 17.0 kg.", "It weighs 14.2 kg, a bag 1.4 kg.", None),
+        ("80% of 1,000 is 800, less 50 makes 750 euros.", "The deduction is 50 euros.", None),
+        ("80% of 1,000 is 800, less 50 makes 760 euros.", "The deduction is 50 euros.", "number"),
+        ("It leaves at 7:50, plus 12 minutes is 8:02.", "It leaves at 7:50.", None),
+        ("It leaves at 23:55, plus 12 minutes is 0:07.", "It leaves at 23:55.", None),
+        ("It leaves at 7:50, plus 12 minutes is 8:12.", "It leaves at 7:50.", "quantity"),
+        ("It leaves at 7:30, plus 12 minutes is 7:42.", "It leaves at 7:50.", "quantity"),
+        ("1 March plus six months is 1 September.", "It began on 1 March.", None),
+        ("30 December 2023 plus 3 days is 2 January 2024.", "Signed: 30 December 2023.", None),
+        ("1 March plus six months is 1 October.", "It began on 1 March.", "quantity"),
+    ],
+)
+def test_a_claim_that_works_out_its_number_or_time_has_a_basis(claim, shown, refusal):
+    asked = "What do 80% of 1,000 leave after 12 minutes, 3 days or six months?"
+    check = Passages.of((shown,), asked).check(claim, (shown,))
+    assert check.refusal == refusal
+
+
 def test_a_sum_has_its_basis_where_one_of_its_two_parts_is_quoted():
     parts = "The north wing has 42 rooms.", "The south wing has 30 rooms."
     shown = Passages((*parts, "Breakfast is at 9:15."))

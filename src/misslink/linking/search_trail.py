@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.missed_passages import NAME, subject_names
 from misslink.linking.needs import Candidate
+from misslink.matching import is_negated
 from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
 
 _PROMPT: LostAt = "prompt"
 _AND = re.compile(r",|\b(?:and|und|et|y)\b")
+_DENIAL = "not"
 _WORD = re.compile(r"[^\W_][\w'-]+")
 
 
@@ -82,7 +84,7 @@ class SearchTrail:
         if self.is_absent:
             return "search", {"reason_code": "no_search", "mode": "not_searched"}
         if clue := self._wrong_hop(miss):
-            return "search", {**clue, "mode": "not_searched"}
+            return "search", {"mode": "lost_context", **clue}
         return "filter" if miss.miss_type == "filtered_out" else "rank", {}
 
     def _lost_words(self, passage_id: str) -> dict[str, Any] | None:
@@ -93,10 +95,12 @@ class SearchTrail:
             return None
         if passage_id not in pool.position:
             return None
-        held = passage_words(pool.passages[pool.position[passage_id]].text)
+        held = _with_denial(passage_words, pool.passages[pool.position[passage_id]].text)
         said = (turn.content for turn in case.history if turn.role == "user")
-        asked = {*stems(" ".join((case.question, case.standalone_question or "", *said)))}
-        kept = set(stems(" ".join(queries)))
+        asked = _with_denial(
+            stems, " ".join((case.question, case.standalone_question or "", *said))
+        )
+        kept = _with_denial(stems, " ".join(queries))
         mostly = pool.weight(asked - kept, passage_id) > pool.weight(kept, passage_id)
         swapped = self._asks_for_another(held, asked, kept)
         if not (mostly or swapped or self._leaves_out(held, kept)):
@@ -106,7 +110,7 @@ class SearchTrail:
         code = f"{'standalone' if case.history else 'question'}_finds_it"
         return {"query": queries[-1], "reason_code": code}
 
-    def _leaves_out(self, held: frozenset[str], kept: set[str]) -> bool:
+    def _leaves_out(self, held: set[str], kept: set[str]) -> bool:
         """Whether the queries leave out one of the things asked, and the passage is on none of the others.
 
         What all of them are asked of, names and what queries and passage share, does not count.
@@ -118,45 +122,58 @@ class SearchTrail:
             part and part.isdisjoint(kept) for part in parts
         )
 
-    def _asks_for_another(self, held: frozenset[str], asked: set[str], kept: set[str]) -> bool:
+    def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
         """Whether the queries lack words that passage and question share, and add none of its words.
 
         They add twice as many words as were asked, as an imagined answer does and a rewording does not;
-        or a found passage is to them what the missed one is to the question: it has what that one has
+        or none, and leave out a denial; or a found passage is to them what the missed one is to the question: it has what that one has
         of the words of both, and neither has words that only the other's has.
         """
         lost, added, shared = asked - kept, kept - asked, asked & kept
+        if not added and _DENIAL in lost:
+            return True
         if not held & lost or held & added:
             return False
-        found = (passage_words(passage.text) for passage in self.trace.retrieved)
-        return len(added) > 2 * len(asked) or any(
-            held & shared <= each and (each & added or not added) and not each & lost
-            for each in found
+        found = (_with_denial(passage_words, passage.text) for passage in self.trace.retrieved)
+        keywords_alone = not added and _DENIAL in held & lost
+        return (
+            keywords_alone
+            or len(added) > 2 * len(asked)
+            or any(
+                held & shared <= each and (each & added or not added) and not each & lost
+                for each in found
+            )
         )
 
     def _wrong_hop(self, miss: RetrievalMiss) -> dict[str, Any] | None:
-        """The later query that lacks a name of the passage from an earlier result, as all queries do.
+        """The query that lacks a name of the passage from an earlier message or result, as all queries do.
 
         It follows another name from one, which the passage lacks; or, where the passage has none of
-        the question's names, no name at all. The names from results are not in the question.
+        the question's names, no name at all. These names are not in the question.
         """
         calls = [call for call in self.trace.calls if not call.nested]
-        if len(calls) < 2:
-            return None
         texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
         question = self.case.judged_question
         asked, held = _words(question), _words(miss.text or "")
         missing = held - asked - _words(" ".join(call.query for call in calls))
-        subject, names = _words(" ".join(NAME.findall(question))), set[str]()
+        subject = _words(" ".join(NAME.findall(question)))
+        names = _words(" ".join(NAME.findall(" ".join(turn.content for turn in self.case.history))))
         for call in calls:
             query = _words(call.query)
             followed = names & query - asked
             nameless = bool(subject) and not followed and subject.isdisjoint(query | held)
             if names & missing and (nameless or not followed <= held):
                 code = "hop_without_name" if nameless else "wrong_first_hop"
-                return {"reason_code": code, "query": call.query}
+                if call is calls[0]:
+                    return {"reason_code": "wrong_referent", "query": call.query}
+                return {"reason_code": code, "query": call.query, "mode": "not_searched"}
             names |= _names(" ".join(texts.get(id_, "") for id_ in call.passages))
         return None
+
+
+def _with_denial(read: Callable[[str], Iterable[str]], text: str) -> set[str]:
+    """The words of a text, and a denial, which is none of them, as one more."""
+    return {*read(text), *((_DENIAL,) if is_negated(text) else ())}
 
 
 def _words(text: str) -> set[str]:

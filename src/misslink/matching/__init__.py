@@ -4,6 +4,7 @@ Other packages import from here, and not from the modules: import-linter holds i
 """
 
 from misslink.matching.abstention import claim_spans, declines, states_absence
+from misslink.matching.assertion import is_negated
 from misslink.matching.claim_matching import Passages
 from misslink.matching.coverage import ClaimCoverage, cover_answer
 from misslink.matching.fuzzy_matching import invariant_tokens
@@ -13,5 +14,5 @@ from misslink.matching.support import load_fit, rules_version
 
 __all__ = [
     "ClaimCoverage", "Passages", "QuoteCheck", "claim_spans", "compare", "cover_answer", "declines",
-    "invariant_tokens", "load_fit", "rules_version", "says_verbatim", "states_absence", "verify_quote",
+    "invariant_tokens", "is_negated", "load_fit", "rules_version", "says_verbatim", "states_absence", "verify_quote",
 ]  # fmt: skip

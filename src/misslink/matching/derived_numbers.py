@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from datetime import date, timedelta
 from functools import lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 
 from misslink.matching.quantities import (
     LONGEST_NUMBER,
     SCALES,
     Quantity,
+    Value,
     find_quantities,
     number_values,
     other_amount,
@@ -25,6 +28,7 @@ ROUNDING = 0.02  # share by which a rounded number may differ
 _MOST = 12  # numbers of quotes that are combined; more are a table
 _PERCENTS = frozenset({"%", "percent"})
 _TIMES = frozenset({"date", "clock", "weekday"})
+_DURATIONS = frozenset({"time", "months"})
 _FEW = 4  # of which all that arithmetic makes is tried
 _PERCENT = re.compile(r"\s?(?:%|percent|per cent|prozent)")
 _TOKEN = re.compile(
@@ -112,6 +116,7 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
             or converts(token, claim, quotes)
         ):
             return token
+        basis |= values_of([token])  # of the next step of a sum that the claim works out
     return None
 
 
@@ -130,12 +135,42 @@ def unsaid_quantity(claim: str, said: Callable[[], Sequence[Quantity]]) -> str |
     for quantity in filter(_is_exact, own):
         if any(says(one, quantity) or _is_date_of(one, quantity) for one in said()):
             continue
+        if quantity.unit in _TIMES and _is_worked_out(quantity, own, said()):
+            continue
         same = [one for one in said() if one.digits == quantity.digits]
         if quantity.unit in _TIMES or (
             same and all(o.unit != quantity.unit and o.kinds & quantity.kinds for o in same)
         ):
             start, end = quantity.start, quantity.end
             return readable(claim)[start:end].strip()
+    return None
+
+
+def _is_worked_out(
+    quantity: Quantity, claimed: Sequence[Quantity], said: Sequence[Quantity]
+) -> bool:
+    """Whether a claim states a time, a duration, and this as the time so much later or earlier."""
+    starts = [one for one in claimed if any(says(other, one) for other in said)]
+    return any(
+        (kind, _shifted(at, of, sign * length)) in quantity.amounts
+        for kind, at in chain.from_iterable(one.amounts for one in starts)
+        for of, length in chain.from_iterable(one.amounts for one in claimed)
+        if of in _DURATIONS and isinstance(length, float)
+        for sign in (1, -1)
+    )
+
+
+def _shifted(at: Value, of: str, length: float) -> Value | None:
+    """A clock time or a date so many seconds or months later."""
+    if isinstance(at, float):
+        return (at + length / 60) % 1440 if of == "time" else None
+    year, month, day = at
+    if of == "months":
+        months = (month or 1) - 1 + int(length)
+        return year and year + months // 12, months % 12 + 1, day
+    with suppress(OverflowError, ValueError):
+        then = date(year or 2001, month or 1, day or 1) + timedelta(seconds=length)
+        return year and then.year, then.month, then.day
     return None
 
 

@@ -134,6 +134,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "stale_passage": "the index has another text of passage '{passage}' than the corpus",
     "no_search": "no search ran for this question, although others show searches",
     "wrong_first_hop": "the query '{query}' follows an earlier result that is about something else",
+    "wrong_referent": "the query '{query}' names another thing of the conversation than the question asks about",
     "hop_without_name": "the query '{query}' lacks the name that an earlier result gave",
     "all_dropped": "passages were retrieved, and none of them reached the prompt",
     "another_question": "the answer is faithful and states nothing that the question asks for",
