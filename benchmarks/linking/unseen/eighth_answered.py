@@ -7,7 +7,7 @@ from typing import Any
 
 from .cases import FALSE_CLAIM, PASSED, answered_right, in_the_prompt, plan, with_it
 from .cases import eighth_kind as kind
-from .eighth import beside, four, others, page, texts
+from .eighth import behind, beside, four, others, page, texts
 from .fifth import enumerated
 from .german import proper_name
 from .planted import App, Planted, Row, Say
@@ -69,10 +69,10 @@ def _shown(app: App, of: str, **fields: Any) -> Planted:
     thing, words = app.thing(), texts(app)[of]
     value = words.get("v", "right")
     needed = page(app, state(app, thing, value, words["sentence"], v=value))
-    found = four(app, thing, needed, *beside(app, thing, words))
-    return about(
-        app, thing, words, value, **({"relevant": (needed,), "retrieved": found} | fields)
-    )  # fmt: skip
+    near = beside(app, thing, words)
+    found = four(app, thing, needed, *near)
+    common = {"relevant": (needed,), "retrieved": found, **behind(app, thing, found, near)}
+    return about(app, thing, words, value, **(common | fields))
 
 
 @kind

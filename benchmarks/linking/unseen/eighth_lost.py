@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from .cases import DROPPED, LOST, NOT_INDEXED, OLD_COPY, plan, wrong
@@ -19,6 +20,7 @@ from .eighth import (
 )
 from .fifth import row
 from .fifth_lost import GERMAN_LEADS, GERMAN_TAILS
+from .german import DECLINES
 from .planted import App, Planted, Row, Say, Thing
 from .seventh import about, asked, filled, state
 from .sixth import form, turn
@@ -55,7 +57,7 @@ def _outranked(app: App, of: str, rank: int) -> Planted:
 def versions_alike_to_vectors(app: App) -> Planted:
     """Six versions have a page each, alike but for number and value; four others come.
 
-    The answer takes the version before for the one that is asked for, or declines.
+    The needed one has rank 6 to 8. The answer takes the version before it, or declines.
     """
     thing, words = app.thing(), texts(app)["versions"]
     at, values = words["at"], words["v"]
@@ -86,7 +88,7 @@ def approximate_search_skips_the_nearest(app: App) -> Planted:
 
 @kind
 def one_query_for_two_hops(app: App) -> Planted:
-    """The first hop is found; the page on what it names shares no word with the question.
+    """The first hop is found; the page on what it names lacks the name that the question has.
 
     One search, for the question as it is. A page on another of that kind comes, whose value is taken.
     """
@@ -129,7 +131,8 @@ def compound_not_taken_apart(app: App) -> Planted:
         app, thing, words, right, claimed=words["w"], relevant=(needed,),
         **missed(app, thing, needed, near, 6 + turn(app, 5)),
     )  # fmt: skip
-    return guessed_or_declined(app, case)
+    unsaid = {"answer": (Say(DECLINES),), "response": "declines"}
+    return case if app.draw.random() < 0.5 else replace(case, **unsaid)
 
 
 def _german(app: App, told: str) -> str:
@@ -229,6 +232,7 @@ def abbreviation_expanded_wrongly(app: App) -> Planted:
         app, thing, words, right, answer=(Say(told, asked(thing, words["w"], "found")),),
         response="evades", relevant=(needed,), retrieved=found, owner="prompt", modes=LOST,
         calls=({"query": query, "passages": list(found)},), lost="search",
+        **behind(app, thing, found, near, needed, 8 + turn(app, 6)),
     )  # fmt: skip
     return guessed_or_declined(app, case)
 
@@ -250,6 +254,7 @@ def correction_of_the_user_ignored(app: App) -> Planted:
         question=words["question"].format(a=mistaken.name, b=thing.name),
         answer=(app.answer(mistaken, attribute),), owner="prompt", modes=LOST, lost="search",
         calls=({"query": app.ask(mistaken, attribute, 0), "passages": found},),
+        **behind(app, mistaken, found, (), thing.chunk(attribute)),
     )  # fmt: skip
 
 
@@ -276,7 +281,7 @@ def empty_cells_close_up(app: App) -> Planted:
     return about(
         app, thing, words, right, claimed=moved, relevant=(needed,), retrieved=found,
         shown=tuple(app.corpus[one].replace(whole, closed) for one in found),
-        owner="prompt", modes=DROPPED, lost="prompt",
+        owner="prompt", modes=DROPPED, lost="prompt", **behind(app, thing, found, ()),
     )  # fmt: skip
 
 
@@ -319,7 +324,8 @@ def parent_shown_for_the_hit(app: App) -> Planted:
     thing, words = app.thing(), texts(app)["parent"]
     right = words["v"]
     needed = page(app, state(app, thing, right, words["sentence"], v=right))
-    found = four(app, thing, needed, *beside(app, thing, words)[1:])
+    near = beside(app, thing, words)
+    found = four(app, thing, needed, *near[1:])
     shown = []
     for one in found:
         named = _named(app, one)
@@ -328,6 +334,7 @@ def parent_shown_for_the_hit(app: App) -> Planted:
     case = about(
         app, thing, words, right, claimed=words["w"], relevant=(needed,), retrieved=found,
         shown=tuple(shown), owner="prompt", modes=DROPPED, lost="prompt",
+        **behind(app, thing, found, near),
     )  # fmt: skip
     return guessed_or_declined(app, case)
 
