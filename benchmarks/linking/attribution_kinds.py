@@ -196,8 +196,8 @@ Made by {made}. {kinds} kinds of failure and of harmless oddities that none of t
 has ([first](attribution_kinds.md) to [seventh](attribution_kinds_seventh.md)), a case of each in {worlds} apps of the same
 invented domains, each with words of its own (`unseen/eighth.toml`). Most cases have six to eight pages of their own in the index,
 which share words with the question, and a search that was recorded to a depth of 20. They were written by someone who had
-read the design's table of stages and owners (not its prose), the glossary, the other sets, the program that runs them (with
-three totals of the second page), and the subjects of five commits, and had seen neither the rules' code nor any other figures
+read the design's table of stages and owners (not its prose), the names of failure modes, the glossary, the other sets, the
+program that runs them (with three totals of the second page), and the subjects of a few commits, and had seen neither the rules' code nor any other figures
 of owners. Owners, failure modes and stages were written down before the first run. Run with the rules of commit `{commit}`,
 and printed as it came out.
 
