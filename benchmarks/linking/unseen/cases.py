@@ -15,6 +15,7 @@ FOURTH: dict[str, Make] = {}
 FIFTH: dict[str, Make] = {}
 SIXTH: dict[str, Make] = {}
 SEVENTH: dict[str, Make] = {}
+EIGHTH: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -77,6 +78,12 @@ def sixth_kind(make: Make) -> Make:
 def seventh_kind(make: Make) -> Make:
     """List a kind of the seventh set."""
     SEVENTH[make.__name__] = make
+    return make
+
+
+def eighth_kind(make: Make) -> Make:
+    """List a kind of the eighth set."""
+    EIGHTH[make.__name__] = make
     return make
 
 
