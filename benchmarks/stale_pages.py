@@ -34,6 +34,7 @@ MEASURED = {
     "attribution_kinds_fourth": _LINKING,
     "attribution_kinds_second": _LINKING,
     "attribution_kinds_seventh": _LINKING,
+    "attribution_kinds_eighth": _LINKING,
     "attribution_kinds_sixth": _LINKING,
     "attribution_kinds_third": _LINKING,
     "calibration_coverage": ("calibration", "stats"),
