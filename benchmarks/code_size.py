@@ -17,7 +17,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs over 2% or 40 lines more raises the number in the same commit, whose message says why.
 SLACK = 0.02, 40  # share or lines, whichever is more, so that a small change needs no new number
 BUDGETS = {
-    "": 2930,
+    "": 2933,
     "annotation": 1136,
     "api": 820,
     "calibration": 2087,
@@ -44,8 +44,8 @@ BUDGETS = {
     "matching": 2623,
     "metrics": 794,
     "pipeline": 1854,
-    "render": 2149,
-    "report": 5990,
+    "render": 2152,
+    "report": 5981,
     "retrieval": 2007,
     "selftests": 1116,
     "stats": 2746,

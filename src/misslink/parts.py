@@ -43,11 +43,12 @@ def _close(file: IO[bytes]) -> None:
 class PartStore(Generic[Model]):
     """Items of one model, and the open file that has the text of those that are not held."""
 
-    def __init__(self, model: type[Model], file: IO[bytes]) -> None:
+    def __init__(self, model: type[Model], file: IO[bytes], *, dumped: bool = False) -> None:
         self._model, self._file, self._lock = model, file, threading.Lock()
+        self._dumped = dumped  # each text is what `dump_line` gives
         self._light: Callable[[Model], Any] | None = getattr(model, "light", None)
         self._bounds = array("q")  # start and end of each item's text; one without a text is held
-        self._read = 0  # how many of the first items are read where needed
+        self.read = 0  # how many of the first items are read where needed
         self._recent: dict[int, Model] = {}
         self.path = Path(file.name) if isinstance(file.name, str) else None
         self.entries: list[Any] = []  # the item where it is held, else its light form
@@ -61,15 +62,15 @@ class PartStore(Generic[Model]):
         self._bounds.extend((start, end))
         if end + _ITEM_BYTES * len(self.keys) <= HELD_BYTES:
             return False
-        first, self._read = self._read, len(self.keys)
-        for place in range(first, self._read):
+        first, self.read = self.read, len(self.keys)
+        for place in range(first, self.read):
             if self._text_at(place):
                 self.entries[place] = self._light and self._light(self.entries[place])
         return True
 
     def _text_at(self, place: int) -> tuple[int, int] | None:
         """Start and end of an item's text; None where the item is held."""
-        if place >= self._read:
+        if place >= self.read:
             return None
         start, end = self._bounds[2 * place : 2 * place + 2]
         return (start, end) if start < end else None
@@ -101,10 +102,11 @@ class PartStore(Generic[Model]):
 
     def line(self, place: int) -> bytes:
         """The text of an item."""
-        if (at := self._text_at(place)) is None:
+        start, end = self._bounds[2 * place : 2 * place + 2]
+        if start == end or (place >= self.read and not self._dumped):
             return dump_line(self.entries[place])
         with self._lock:
-            return self._read_text(*at).rstrip(b"\n")
+            return self._read_text(start, end).rstrip(b"\n")
 
     def _read_text(self, start: int, end: int) -> bytes:
         self._file.seek(start)
@@ -193,7 +195,8 @@ class Part(Sequence[Model]):
         return self._item(self._places[index])
 
     def __iter__(self) -> Iterator[Model]:
-        return map(self._item, self._places)
+        some_read = self._changes or self._store.read
+        return map(self._item if some_read else self._store.entries.__getitem__, self._places)
 
     def _item(self, place: int) -> Model:
         changed = self._changes.get(place)
@@ -240,7 +243,7 @@ class PartWriter(Generic[Model]):
                 path.write_bytes(b"")
             # Open for as long as its items are.
             self._file: IO[bytes] = path.open("r+b") if path else tempfile.TemporaryFile()  # noqa: SIM115
-        self._store = PartStore(model, self._file)
+        self._store = PartStore(model, self._file, dumped=True)
 
     def add(self, item: Model) -> None:
         """Write an item.

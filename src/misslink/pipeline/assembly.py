@@ -21,6 +21,7 @@ from misslink.calibration.verdicts import hash_verdicts
 from misslink.calibration_document import NO_USAGE, AppliedCalibration
 from misslink.documents import (
     Diagnosis,
+    FirstStep,
     JudgeEpoch,
     Judging,
     Manifest,
@@ -99,9 +100,9 @@ def assemble_run(
     )
     documents = {"manifest": manifest.document(), "summary": summary.document()}
     run = reuse_results(run.model_copy(update=documents), folder)
-    first_step = late_function("first_step", object)(run)
-    told = summary.replace(headline=run.headline, first_step=first_step)
-    return run.model_copy(update={"summary": told.document()})
+    first_step = late_function("first_step", FirstStep)(run)
+    told = {"headline": run.headline, "first_step": first_step and first_step.document()}
+    return run.model_copy(update={"summary": run.summary | told})
 
 
 def _rejudged(context: EvaluationContext, captured: CaptureResult, run: Run) -> Rejudged | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -58,13 +58,11 @@ def level_estimates(
         'retrieval', 'generation' and 'answer', each metric name to Estimate. ``fully_faithful`` and
         ``correct`` are the shares of answers whose faithfulness and correctness are good.
     """
-    generation: Estimates = {}
-    answer: Estimates = {}
+    generation, answer, by_metric = Estimates(), Estimates(), _by_metric(verdicts)
     for metric, level in level_of.items():
-        of_metric = [verdict for verdict in verdicts if verdict.metric == metric]
         target = generation if level == 2 else answer
         for name, read in metric_readings(metric).items():
-            target[name] = mean_reading(of_metric, read, seed=seed)
+            target[name] = mean_reading(by_metric[metric], read, seed=seed)
     return {
         "retrieval": {
             metric: mean_scores(of_case.values(), unmatched, seed=seed)
@@ -94,13 +92,12 @@ def slice_estimates(
         axes |= {axis: group for axis in taken if (group := getattr(case, axis)) is not None}
         for axis, group in axes.items():
             groups.setdefault(axis, {}).setdefault(group, set()).add(case.id)
-    recall = scores.get(f"recall@{k}", {})
+    recall, by_metric = scores.get(f"recall@{k}", {}), _by_metric(verdicts)
     slices: dict[str, dict[str, Slice]] = {}
     for axis in sorted(groups, key=lambda name: (name not in _CASE_AXES, name)):
         for group, ids in sorted(groups[axis].items()):
-            of_group = [verdict for verdict in verdicts if verdict.case_id in ids]
-            faithfulness = [v for v in of_group if v.metric == "faithfulness"]
-            correctness = [v for v in of_group if v.metric == "correctness"]
+            faithfulness = [v for v in by_metric["faithfulness"] if v.case_id in ids]
+            correctness = [v for v in by_metric["correctness"] if v.case_id in ids]
             metrics = {
                 f"recall@{k}": mean_scores([recall.get(i) for i in sorted(ids)], seed=seed),
                 "fully_faithful": mean_reading(faithfulness, _verdict_label, seed=seed),
@@ -108,6 +105,14 @@ def slice_estimates(
             }
             slices.setdefault(axis, {})[group] = Slice(n=len(ids), metrics=metrics)
     return slices
+
+
+def _by_metric(verdicts: Iterable[Scored]) -> defaultdict[str, list[Scored]]:
+    """The verdicts of each metric, in their order."""
+    groups = defaultdict[str, list[Scored]](list)
+    for verdict in verdicts:
+        groups[verdict.metric].append(verdict)
+    return groups
 
 
 def conversation_estimate(cases: Sequence[Case], links: Iterable[Outcome]) -> Estimates:
@@ -200,11 +205,9 @@ _LARGEST_SD = math.sqrt(0.5)  # of two or more values in [0, 1]: that of 0 and 1
 
 def judge_differences(before: Sequence[Scored], now: Sequence[Scored], *, seed: int) -> Estimates:
     """Return by metric how far a judge's mean is from that of another on the same answers."""
-    differences = {}
-    for metric in dict.fromkeys(verdict.metric for verdict in before):
-        old, new = (
-            {v.case_id: v for v in verdicts if v.metric == metric} for verdicts in (before, now)
-        )
+    differences, later = {}, _by_metric(now)
+    for metric, earlier in _by_metric(before).items():
+        old, new = ({v.case_id: v for v in those} for those in (earlier, later[metric]))
         both = [(old[case_id], new[case_id]) for case_id in old if case_id in new]
         for name, read in metric_readings(metric).items():
             pairs = [(read(a), read(b)) for a, b in both]
@@ -232,8 +235,7 @@ def separate_change(
         return ChangeParts(metric=None, judge=None, app=None, gap=None, larger=None)
     name, read = list(metric_readings(metric).items())[-1]
     values = [[read(run[key]) for run in runs] for key in shared if key[0] == metric]
-    rows = [[value for value in row if value is not None] for row in values]
-    rows = [row for row in rows if len(row) == len(runs)]
+    rows = [[value for value in row if value is not None] for row in values if None not in row]
 
     def difference(a: list[float], b: list[float], most: float = 1.0) -> Estimate:
         return paired_difference(a, b, bounds=(0.0, most), level=level, seed=seed).difference
@@ -334,8 +336,7 @@ def _verdict_repeatability(repeats: Sequence[Repeats], seed: int) -> VerdictRepe
 def _sample_means(repeats: Sequence[Repeats]) -> SampleMeans:
     """The metric's mean over the cases, sample by sample, over the cases that have them all."""
     samples = max((len(repeat.values) for repeat in repeats), default=0)
-    known = [_without_missing(repeat.values) for repeat in repeats]
-    whole = [values for values in known if len(values) == samples]
+    whole = [v for r in repeats if len(v := _without_missing(r.values)) == samples]
     if not whole:
         reason = "no case has a value in every sample"
         return SampleMeans(n=0, mean=None, sd=None, values=(), reason=reason)

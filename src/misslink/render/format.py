@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from misslink.registry import judged_metrics, rank_metric_key, rank_metrics
@@ -223,6 +224,7 @@ def _format_in_unit(name: str, estimate: Estimate, unit: str) -> FormattedEstima
     )
 
 
+@lru_cache(4096)  # a page writes the same few numbers again and again
 def format_percent(value: float) -> str:
     """Write a share as whole percent; nearly 0% and nearly 100% are not rounded to them.
 
@@ -246,6 +248,7 @@ def describe_negligible(effect: Estimate) -> str:
     return f"at most {format_percent(_NEGLIGIBLE)}" if is_small else ""
 
 
+@lru_cache(4096)
 def format_decimal(value: float, digits: int = 2) -> str:
     """Write a number with a fixed count of decimals and a true minus sign."""
     return _with_minus_sign(f"{value:.{digits}f}")

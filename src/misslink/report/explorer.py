@@ -9,10 +9,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import cutoff_of, manifest_of, summary_of
@@ -178,6 +180,7 @@ _VALUES_PER_BLOCK = 300  # of one filter that no case here has; as many as filte
 _MAX_RAW_CHARACTERS = (
     6_000_000  # characters of raw replies in one page; the run folder holds them all
 )
+_UNSHARED = ("also", "needs", "calls", "history", "standalone")  # views that no other case has
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
@@ -222,7 +225,7 @@ class _SharedValues:
 
     Attributes
     ----------
-    parts : tuple
+    parts : list
         The most frequent first, for they have the shortest places.
     texts : dict
         Text of a passage to its place.
@@ -230,14 +233,15 @@ class _SharedValues:
 
     def __init__(self, entries: Sequence[CaseEntry]) -> None:
         counts = Counter(part for entry in entries for part in _shareable_parts(entry) if part)
-        self.parts = tuple(part for part, count in counts.most_common() if count > 1)
-        self._places = {part: place for place, part in enumerate(self.parts)}
+        parts = [part for part, count in counts.most_common() if count > 1]
+        self._places = {part: place for place, part in enumerate(parts)}
+        self.parts = _plain(parts)
         texts = (row.text for entry in entries for row in (*entry.retrieved, *entry.missed))
         self.texts = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
 
     def part(self, part: Hashable) -> Any:
         """The place of a part, or the part itself where it occurs once."""
-        return self._places.get(part, part)
+        return _plain(part) if (place := self._places.get(part)) is None else place
 
 
 def _shareable_parts(entry: CaseEntry) -> Iterator[Hashable]:
@@ -272,7 +276,7 @@ def _list_data(cases: CaseList) -> dict[str, object]:
         "people": PEOPLE,
         "metrics": list(metrics),
         "lower": [name for name in metrics if name in cases.lower_is_better],
-        "command": cases.command,
+        "command": _plain(cases.command),
         **(_partial_list_data(cases) if cases.partial else {}),
         "rows": [_list_row(entry, metrics) for entry in entries],
     }
@@ -308,7 +312,7 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, object]
     values = [_round_value(entry.values.get(name)) for name in metrics] if entry.values else None
     bad, latency = [metrics[name] for name in entry.bad], _round_value(entry.latency_s)
     own = {"values": values, "bad": bad, "latency_s": latency}
-    return _without_empty(**{**_named(CaseRow, entry), **own})
+    return _without_empty({**_named(CaseRow, entry), **own})
 
 
 def _named(view: type[CaseRow | CaseBody], entry: CaseEntry) -> dict[str, object]:
@@ -343,12 +347,13 @@ def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[s
         "prompt": _prompt_data(entry, shared),
         "verdicts": [shared.part(part) for part in entry.verdicts],
         "judges": shared.part(entry.judges),
-        "raws": entry.raws if raws else None,
+        "raws": _plain(entry.raws) if raws else None,
+        **{name: _plain(getattr(entry, name)) for name in _UNSHARED},
         "raws_left_out": bool(entry.raws) and not raws,
         "shell": "" if shell == entry.id else shell,
         "unsafe": shell is None,
     }
-    return _without_empty(**{**_named(CaseBody, entry), **own})
+    return _without_empty({**_named(CaseBody, entry), **own})
 
 
 def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]:
@@ -363,7 +368,7 @@ def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]
         is_quoted = span is not None and entry.answer[span[0] : span[1]] == claim.text
         own = {"number": None, "text": "" if is_quoted else claim.text}
         own |= {"quotes": shared.part(claim.quotes), "needed": shared.part(claim.needed)}
-        claims.append(_without_empty(**{**vars(claim), **own}))
+        claims.append(_without_empty({**vars(claim), **own}))
     return claims
 
 
@@ -375,7 +380,7 @@ def _passage_data(row: PassageRow, shared: _SharedValues, place: int = 0) -> dic
         "marks": _mark_offsets(row.text, row.marks),
         "ranks": {search: rank for search, rank in row.ranks.items() if rank},
     }
-    return _without_empty(**{**vars(row), **own})
+    return _without_empty({**vars(row), **own})
 
 
 def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[dict[str, Any]]:
@@ -386,8 +391,8 @@ def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[dict[str, Any]
         return len(text[:end].encode("utf-16-le", "surrogatepass")) // 2 if wide else end
 
     return [
-        _without_empty(end=units(piece.end), kind=piece.kind, claims=piece.claims, ends=piece.ends)
-        for piece in pieces
+        _without_empty({"end": units(end), "kind": kind, "claims": claims, "ends": ends})
+        for _, end, kind, claims, ends in pieces
     ]
 
 
@@ -412,22 +417,26 @@ def _round_value(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _without_empty(**parts: Any) -> dict[str, object]:
+def _without_empty(parts: Mapping[str, Any]) -> dict[str, object]:
     """Without what is empty; 0 is not."""
-    return {name: part for name, part in parts.items() if part or (part == 0 and part is not False)}
+    return {name: part for name, part in parts.items() if part or type(part) in (int, float)}
+
+
+def _plain(view: Any) -> Any:
+    """A view, or several, by the names of its fields without what is empty."""
+    if isinstance(view, tuple | list):
+        return [_plain(each) for each in view]
+    return _without_empty(vars(view)) if is_dataclass(view) else view
 
 
 def _safe_json(content: Any) -> Markup:
     """JSON that ends no script element and holds nothing a file cannot."""
     from markupsafe import Markup  # comes with jinja2
 
-    text = json.dumps(
-        content,
-        ensure_ascii=False,
-        allow_nan=False,
-        separators=(",", ":"),
-        default=lambda item: _without_empty(**vars(item)),
-    )
+    try:
+        text = to_json(content).decode()  # a third of the time of json
+    except PydanticSerializationError:  # half a surrogate pair
+        text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     if "\\u0000" in text:  # rare; as html.py does it elsewhere on the page
         text = _NUL.sub("\\1\N{REPLACEMENT CHARACTER}", text)
     for sign in "<\u2028\u2029":

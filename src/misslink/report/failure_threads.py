@@ -29,27 +29,12 @@ _HARM = {
 _SECTION_FIELDS = ("section", "heading", "header", "Header 1", "Header 2", "Header 3")
 _DATE_FIELDS = ("date", "updated", "modified", "last_modified", "created", "published")
 _DATE = re.compile(r"(?:19|20)\d\d(?:-\d\d){0,2}")
+_DIGIT = re.compile(r"\d")
 _TABLE_ROW = re.compile(r"^\s*\|.*\|.*\|", re.MULTILINE)
 _QUESTION_WORDS = frozenset(
     [
-        "who",
-        "what",
-        "when",
-        "where",
-        "which",
-        "why",
-        "how",
-        "is",
-        "are",
-        "was",
-        "were",
-        "do",
-        "does",
-        "did",
-        "can",
-        "could",
-        "should",
-        "will",
+        *("who", "what", "when", "where", "which", "why", "how", "is", "are", "was", "were"),
+        *("do", "does", "did", "can", "could", "should", "will"),
     ]
 )
 _LONG_QUESTION = 15  # words
@@ -227,7 +212,7 @@ def _query_shapes(case: Case) -> Iterator[str]:
         yield f"begins with '{words[0]}'"
     if len(words) > _LONG_QUESTION:
         yield f"more than {_LONG_QUESTION} words"
-    if any(any(map(str.isdecimal, word)) for word in words):
+    if _DIGIT.search(case.judged_question):
         yield "has a number"
     if case.history:
         yield "follows earlier messages"
@@ -239,7 +224,7 @@ def _answer_type(reference: str) -> str:
         return "yes or no"
     if _DATE.search(reference):
         return "date"
-    if any(map(str.isdecimal, reference)):
+    if _DIGIT.search(reference):
         return "number"
     return "list" if reference.count("\n") > 1 or reference.count(",") > 1 else "text"
 

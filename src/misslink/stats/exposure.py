@@ -409,7 +409,7 @@ def _compare_groups(groups: _Groups, method: str, cases: ExposedCases) -> dict[s
         # By all draws a risk cut to 0 would seem certain, by the uncut ones a small one too high.
         kept = uncut[list(places)].all(axis=0)
         ends = [*intervals.quantiles(draws, 0.95)]
-        if kept.mean() > _MIN_UNCUT:
+        if not kept.all() and kept.mean() > _MIN_UNCUT:
             ends += intervals.quantiles(draws[kept], 0.95)
         estimates[name] = intervals.interval_estimate(
             float(value), min(ends), max(ends), n=n, method=method
