@@ -37,6 +37,8 @@ _LISTED_PACKAGES = (
     "xllamacpp",
 )
 
+package_version = cache(importlib.metadata.version)  # a look-up parses a file, for milliseconds
+
 
 def hash_content(content: Any) -> str:
     """SHA-256 of anything made of JSON values and pydantic models.
@@ -177,7 +179,7 @@ def package_versions(judge: str) -> dict[str, str]:
     for package in _LISTED_PACKAGES:
         # Only what this run used; a judge's own package also where the cache spared its import.
         if package in by_judges or package.replace("-", "_") in sys.modules:
-            versions[package] = importlib.metadata.version(package)
+            versions[package] = package_version(package)
     return versions
 
 
