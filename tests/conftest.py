@@ -75,8 +75,13 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_finish():
     """Thousands of items and modules stay to the end: the garbage collector need not visit them."""
     gc.freeze()
-    gc.set_threshold(700, 10, 100)  # libraries that tests import are visited seldom
+    gc.set_threshold(20_000, 10, 100)  # what tests make and what libraries keep is visited seldom
     gc.enable()
+
+
+def pytest_sessionfinish():
+    """What is left needs no more visits: pytest and the interpreter would make a dozen of them."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
@@ -18,7 +19,9 @@ from misslink.io import read_run
 from misslink.io.manifest import content_hashes
 from misslink.judge.backends.heuristic import rules_version
 
-pytest.importorskip("langchain_chroma", reason="needs the extra 'langchain'")
+pytestmark = pytest.mark.skipif(
+    not find_spec("langchain_chroma"), reason="needs the extra 'langchain'"
+)
 
 HERE = Path(__file__).parent
 APP = f"{HERE.parent / 'examples' / 'harbour' / 'app.py'}:chain"

@@ -4,6 +4,7 @@ Where Chromium or Playwright is missing the tests are skipped, and say so.
 """
 
 import shutil
+from collections import defaultdict
 
 import pytest
 
@@ -22,7 +23,9 @@ FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--js-flags=--single-threaded",  # tests wait for each page, so its threads only cost
 ]
+VIEWPORT = {"width": 1280, "height": 720}  # Playwright's own
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +49,53 @@ def browser():
         chromium.close()
 
 
+@pytest.fixture(scope="package")
+def free_tabs():
+    """Tabs that tests have done with, by what they were opened with: a new one costs as much as the report."""
+    return defaultdict(list)
+
+
 @pytest.fixture
-def opened(browser, report):
+def tabs(browser, free_tabs):
+    """Open a tab that shows nothing yet; what it says on its console and asks for is noted."""
+    used = []
+
+    def open_tab(**options):
+        kind = repr(sorted(options.items()))
+        if free_tabs[kind]:
+            tab = free_tabs[kind].pop()
+            tab.emulate_media(media="null")
+            tab.set_viewport_size(options.get("viewport", VIEWPORT))
+            tab.said.clear()
+            tab.asked.clear()
+        else:
+            # Without smooth scrolling a click need not wait until the page stands still.
+            options = {"viewport": VIEWPORT, "reduced_motion": "reduce", **options}
+            tab = listening(browser.new_page(**options))
+        used.append((kind, tab))
+        return tab
+
+    yield open_tab
+    for kind, tab in used:
+        tab.goto("about:blank")
+        free_tabs[kind].append(tab)
+
+
+@pytest.fixture
+def opened(tabs, report):
     """The page, its console messages (violations of the policy too) and the requests it made."""
-    # Without smooth scrolling a click need not wait until the page stands still.
-    page = listening(browser.new_page(reduced_motion="reduce"))
+    page = tabs()
     page.goto(f"{report.as_uri()}#cases")
-    yield page
-    page.close()
+    return page
 
 
 @pytest.fixture
-def at(browser, report):
+def at(tabs, report):
     """Open the report at a fragment; what it says on the console ends the test."""
     pages = []
 
     def open_at(fragment="", **options):
-        page = listening(browser.new_page(reduced_motion="reduce", **options))
+        page = tabs(**options)
         page.goto(f"{report.as_uri()}#{fragment or 'cases'}")
         page.wait_for_selector("#rows[aria-busy=false]", state="attached")
         pages.append(page)
@@ -71,7 +104,6 @@ def at(browser, report):
     yield open_at
     for page in pages:
         assert page.said == []
-        page.close()
 
 
 @pytest.fixture(scope="session")

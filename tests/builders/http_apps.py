@@ -18,7 +18,6 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool
-from langchain_openai import ChatOpenAI
 
 import misslink
 
@@ -61,6 +60,8 @@ def _messages(question: str) -> list[dict[str, str]]:
 
 
 def _chain() -> Any:
+    from langchain_openai import ChatOpenAI
+
     prompt = {
         "c": Times() | RunnableLambda(lambda d: d[0].page_content),
         "q": RunnablePassthrough(),
@@ -71,6 +72,7 @@ def _chain() -> Any:
 
 def _agent() -> Any:
     from langchain.agents import create_agent
+    from langchain_openai import ChatOpenAI
 
     look_up = create_retriever_tool(Times(), "look_up", "Looks things up.")
     return create_agent(ChatOpenAI(model=MODEL), [look_up])

@@ -4,7 +4,6 @@ import itertools
 
 import numpy as np
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from calibration_coverage_shares import drawn_by_plan, plan_world
 from json_values import as_fields
@@ -435,6 +434,8 @@ def test_labels_are_read_by_case_and_not_by_place():
 
 @pytest.mark.parametrize(("share", "width"), [(0.5, 0.1), (0.9, 0.05), (0.02, 0.2), (1.0, 0.1)])
 def test_one_label_fewer_is_too_wide(share, width):
+    from statsmodels.stats.proportion import proportion_confint
+
     n = labels_for_share(share, width)
     wide = [np.diff(proportion_confint(share * m, m, method="wilson"))[0] for m in (n, n - 1)]
     assert wide[0] <= width < wide[1]

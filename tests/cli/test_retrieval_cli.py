@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from scipy import stats as scipy_stats
-from statsmodels.stats.multitest import multipletests
 
 from misslink.io.goldset import read_goldset
 
@@ -288,6 +287,8 @@ def test_clusters_widen_the_intervals_and_are_told(misslink, several):
 
 
 def test_several_runs_stand_side_by_side_with_every_test(misslink, several):
+    from statsmodels.stats.multitest import multipletests
+
     document = read(misslink, *several, "--metrics", "mrr,hit@1,judged@1", "--per-query")
     assert list(document["runs"]) == ["a.trec", "b.trec"]
     values = [

@@ -6,9 +6,6 @@ from statistics import stdev
 
 import pytest
 from scipy.stats import ttest_rel
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestPower
 
 from misslink.comparison.compare_runs import compare_runs
 from misslink.errors import InputError
@@ -54,6 +51,8 @@ def test_p_is_that_of_every_sign_flip(found):
 
 
 def test_the_tests_beside_are_those_of_scipy_and_statsmodels(found):
+    from statsmodels.stats.contingency_tables import mcnemar
+
     recall = found["metrics"]["recall@1"]
     assert recall["t_test"]["p"] == pytest.approx(ttest_rel(B_HITS, A_HITS).pvalue)
     assert recall["mcnemar"]["p"] == pytest.approx(mcnemar([[1, 1], [6, 0]], exact=True).pvalue)
@@ -76,6 +75,8 @@ def test_a_mean_that_is_no_share_has_d_z_and_no_mcnemar():
 
 
 def test_holm_goes_over_the_metrics_of_a_family_and_all_runs():
+    from statsmodels.stats.multitest import multipletests
+
     third = small_run([1, 1, 0, 0, 1, 1, 0, 1], faithful=[0, 0, 1, 0, 0, 0, 1, 0])
     document = compare_runs(named(A, B, third))
     metrics = [m for one in document["comparisons"] for m in one["metrics"].values()]
@@ -102,6 +103,8 @@ def test_metrics_of_answers_do_not_hide_a_loss_of_the_retriever():
 
 def test_what_could_be_detected_is_at_the_level_that_holm_leaves():
     """Against the power of the paired t test by statsmodels: two runs, two tests, none rejected."""
+    from statsmodels.stats.power import TTestPower
+
     a = small_run(A_HITS, faithful=[1, 1, 1, 1, 0, 0, 1, 0])
     b = small_run(B_HITS, faithful=[1, 0, 1, 1, 1, 0, 1, 1])
     metrics = compare_runs(named(a, b), metrics=["recall@1", "hit@1"])["metrics"]

@@ -23,8 +23,10 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "examples" / "three_retrievers"
 MODULES = ("retrievers", "users", "stages", "table", "run")
 
-pytest.importorskip("langchain_text_splitters", reason="needs misslink[langchain]")
-pytest.importorskip("bm25s")
+pytestmark = [
+    pytest.mark.skipif(not importlib.util.find_spec(package), reason=f"needs {package}")
+    for package in ("langchain_text_splitters", "bm25s")
+]
 
 
 @pytest.fixture(scope="module")

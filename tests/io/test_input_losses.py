@@ -5,7 +5,6 @@ import datetime as dt
 import json
 
 import numpy as np
-import openpyxl
 import pandas as pd
 import pytest
 from langchain_core.documents import Document
@@ -35,6 +34,8 @@ def write_table(path, columns, *rows):
 
 
 def write_sheet(path, *rows):
+    import openpyxl
+
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(row)

@@ -7,14 +7,13 @@ import pytest
 
 from misslink.io.trace_formats import read_recording
 
-mlflow = pytest.importorskip("mlflow")
-
 FERRY, DOGS = "The ferry leaves at seven.", "Dogs may travel on a lead."
 
 
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory):
     """Three traces: one answered, one without a passage, one in which the model raised."""
+    mlflow = pytest.importorskip("mlflow")
     for name in ("alembic", "mlflow"):
         logging.getLogger(name).setLevel(logging.WARNING)
     patch = pytest.MonkeyPatch()

@@ -1,12 +1,9 @@
 """The attribution bench in small: what is broken on purpose gets its failure mode and owner."""
 
 import dataclasses
+from importlib.util import find_spec
 
 import pytest
-
-pytest.importorskip("chromadb")
-pytest.importorskip("sklearn")
-
 from langchain_core.documents import Document
 
 from attribution import meets_target, run_round
@@ -15,6 +12,8 @@ from faults.bench import Bench
 from faults.facts import FERRIES, PUMPS
 from faults.faults import FAULTS
 from faults.kinds import KINDS
+
+pytestmark = pytest.mark.skipif(not find_spec("chromadb"), reason="needs misslink[langchain]")
 
 ALL_FAULTS = 3  # a round in which every fault can be planted at least once
 

@@ -3,18 +3,18 @@
 After the bar of a text stands what it asserts: subject, attribute and value. The judge knows it.
 """
 
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
-
-pytest.importorskip("chromadb")
-pytest.importorskip("sklearn")
 
 import misslink
 from faults.facts import FERRIES, Fact, World
 from faults.oracle import OracleJudge
 from misslink.judge import Reply
 from misslink.types import Case, Message, Passage, RetrieverCall, Trace
+
+pytestmark = pytest.mark.skipif(not find_spec("chromadb"), reason="needs misslink[langchain]")
 
 FILLER = {
     f"fill{n}": text

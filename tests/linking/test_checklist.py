@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 from json_values import as_json
 from misslink.linking.checklist import build_checklist
@@ -82,6 +81,8 @@ def test_every_finding_is_one_sentence_and_every_number_an_estimate_or_a_count()
 
 @pytest.mark.parametrize(("shift", "ok"), [(4.0, True), (0.5, False)])
 def test_embedding_quality_is_the_area_between_known_and_random_pairs(shift, ok):
+    from sklearn.metrics import roc_auc_score
+
     generator = np.random.default_rng(0)
     known, random = generator.normal(shift, 1, 60), generator.normal(0, 1, 300)
     pairs = SimilaritySamples(known=marked(known), random=marked(random))

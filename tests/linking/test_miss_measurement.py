@@ -9,7 +9,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
-from sklearn.metrics.pairwise import cosine_similarity
 
 from misslink.capture import Watcher
 from misslink.embedding import Embedder
@@ -208,6 +207,8 @@ def test_what_a_rank_alone_would_say_is_kept_as_another_reason(measured):
 
 
 def test_numbers_agree_with_scikit_learn_over_the_whole_corpus(world, asked, measured):
+    from sklearn.metrics.pairwise import cosine_similarity
+
     embeddings = asked[1].model
     names = list(world.passages)
     given = np.array(embeddings.embed_documents([text for text, _ in world.passages.values()]))

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from scipy import special
 from scipy import stats as scipy_stats
-from statsmodels.stats.contingency_tables import Table2x2
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from misslink.stats import mean, proportion
 from misslink.stats.association import pooled_risk_ratio, risk_difference
@@ -19,6 +17,8 @@ COUNTS = [(0, 7), (1, 9), (5, 12), (30, 31), (40, 40), (333, 1000)]
 @pytest.mark.parametrize("level", [0.9, 0.95])
 @pytest.mark.parametrize(("successes", "n"), COUNTS)
 def test_wilson_is_that_of_statsmodels(successes, n, level):
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
     estimate = proportion(successes, n, level=level)
     assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-12)
@@ -26,6 +26,8 @@ def test_wilson_is_that_of_statsmodels(successes, n, level):
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(COUNTS, COUNTS)))
 def test_newcombe_is_that_of_statsmodels(first, second):
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     low, high = confint_proportions_2indep(*first, *second, method="newcomb", compare="diff")
     estimate = risk_difference(*first, *second)
     assert (estimate.low, estimate.high) == pytest.approx((low, high), abs=1e-12)
@@ -33,6 +35,8 @@ def test_newcombe_is_that_of_statsmodels(first, second):
 
 @pytest.mark.parametrize(("first", "second"), list(itertools.product(COUNTS[1:4], COUNTS[1:4])))
 def test_the_pooled_ratio_of_one_stratum_is_that_of_statsmodels(first, second):
+    from statsmodels.stats.contingency_tables import Table2x2
+
     (a, n1), (b, n2) = first, second
     table = Table2x2(np.array([[a, n1 - a], [b, n2 - b]]))
     estimate = pooled_risk_ratio(np.array([[a, n1 - a, b, n2 - b]], dtype=float))

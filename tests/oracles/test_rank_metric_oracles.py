@@ -7,7 +7,6 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
 
 from misslink.retrieval import score_cases
 from misslink.types import Case, Passage, Trace
@@ -82,6 +81,8 @@ def test_metrics_are_those_of_pytrec_eval_on_long_rankings():
 @settings(deadline=None, max_examples=50)
 @given(st.permutations(range(8)), st.lists(st.integers(0, 3), min_size=8, max_size=8).filter(any))
 def test_ndcg_is_that_of_scikit_learn(order, grades):
+    from sklearn.metrics import ndcg_score
+
     asked = Case(id="q", question="?", relevant={str(n): grade for n, grade in enumerate(grades)})
     traces = as_traces({"q": [str(number) for number in order]})
     scores = np.zeros((1, 8))

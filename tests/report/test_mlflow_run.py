@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import httpx
@@ -19,8 +20,7 @@ from misslink.cli.main import app
 from misslink.errors import InputError, MissingExtraError
 from misslink.examples import load_example
 
-mlflow = pytest.importorskip("mlflow")
-from mlflow.tracking import MlflowClient  # noqa: E402
+pytestmark = pytest.mark.skipif(not find_spec("mlflow"), reason="needs the extra 'mlflow'")
 
 cli = CliRunner()
 
@@ -94,6 +94,8 @@ def store(request, run_folder):
 
 
 def test_every_number_is_there_with_its_interval(run_folder, store):
+    from mlflow.tracking import MlflowClient
+
     uri, printed = store
     logged = MlflowClient(uri).get_run(printed["run_id"])
     summary = json.loads((run_folder / "summary.json").read_text())
@@ -113,6 +115,8 @@ def test_every_number_is_there_with_its_interval(run_folder, store):
 
 
 def test_the_report_is_an_artifact(store, tmp_path):
+    from mlflow.tracking import MlflowClient
+
     uri, printed = store
     client = MlflowClient(uri)
     names = {file.path for file in client.list_artifacts(printed["run_id"])}

@@ -12,7 +12,6 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
 
 from misslink.retrieval.evaluate import evaluate_run
 
@@ -245,6 +244,8 @@ def test_ir_measures_has_the_same_rank_biased_precision(level):
     ("name", "gain"), [("ndcg", lambda g: g), ("ndcg_exp", lambda g: 2**g - 1)]
 )
 def test_scikit_learn_has_the_same_ndcg_of_scored_documents(name, gain):
+    from sklearn.metrics import ndcg_score
+
     for seed in range(10):
         qrels, run = untied(seed)
         names = [f"{name}@{k}" for k in (1, 5, 20)]

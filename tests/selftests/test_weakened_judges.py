@@ -1,12 +1,13 @@
 """Each weakness of a judge shows in its kind, in a world that the rules were not written for."""
 
-import pytest
+from importlib.util import find_spec
 
-pytest.importorskip("chromadb")
-pytest.importorskip("sklearn")
+import pytest
 
 from faults.facts import FERRIES, PUMPS
 from selftest import WEAKNESSES, detect
+
+pytestmark = pytest.mark.skipif(not find_spec("chromadb"), reason="needs misslink[langchain]")
 
 # What these judges say is refused by the checks of quotes.
 RESCUED = {

@@ -5,8 +5,6 @@ import math
 import numpy as np
 import pytest
 from scipy import stats as scipy_stats
-from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats.inter_rater import cohens_kappa
 
 from misslink.stats.agreement import (
     _kendall,
@@ -131,6 +129,8 @@ def test_percent_agreement_counts_pairs_within_items():
 @pytest.mark.parametrize("weights", ["none", "linear", "quadratic"])
 @pytest.mark.parametrize("seed", range(3))
 def test_kappa_is_that_of_scikit_learn(weights, seed):
+    from sklearn.metrics import cohen_kappa_score
+
     generator = np.random.default_rng(seed)
     first = generator.integers(0, 4, 70)
     second = (first + generator.integers(0, 2, 70)) % 4
@@ -141,6 +141,8 @@ def test_kappa_is_that_of_scikit_learn(weights, seed):
 
 
 def test_with_many_cases_the_interval_is_the_large_sample_one_of_statsmodels():
+    from statsmodels.stats.inter_rater import cohens_kappa
+
     table = [[4000, 500], [300, 1200]]
     oracle = cohens_kappa(table)
     found = cohen_kappa(table)

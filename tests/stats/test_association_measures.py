@@ -8,7 +8,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 from scipy import stats as scipy_stats
-from statsmodels.stats.contingency_tables import StratifiedTable, Table
 
 from misslink.stats import proportion
 from misslink.stats.association import (
@@ -227,6 +226,8 @@ def test_two_groups_are_fishers_exact_test_where_the_tails_match():
 
 
 def test_many_cases_have_the_p_of_statsmodels():
+    from statsmodels.stats.contingency_tables import Table
+
     groups = [(900, 2000), (1400, 3000), (2400, 5000)]
     counts = np.array([[bad, n - bad] for bad, n in groups])
     test = Table(counts, shift_zeros=False).test_ordinal_association(
@@ -250,6 +251,8 @@ def test_the_slope_is_that_of_the_weighted_line_and_not_of_the_outer_groups():
 
 
 def test_exact_and_normal_agree_where_they_meet():
+    from statsmodels.stats.contingency_tables import Table
+
     few, many = (
         trend_test([(100, 220), (180, 440), (230, 640)]),
         trend_test([(900, 2000), (2380, 5000)] * 2),
@@ -494,6 +497,8 @@ def test_the_textbook_example_of_two_age_strata():
 
 
 def test_the_pooled_ratio_is_that_of_statsmodels():
+    from statsmodels.stats.contingency_tables import StratifiedTable
+
     tables = [np.array(each).reshape(2, 2) for each in UGDP]
     theirs = StratifiedTable(tables).riskratio_pooled
     assert mantel_haenszel(UGDP).risk_ratio.value == pytest.approx(theirs)

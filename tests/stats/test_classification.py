@@ -8,9 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import t as student_t
-from sklearn import metrics
-from sklearn.metrics import average_precision_score, roc_auc_score
-from statsmodels.stats.proportion import proportion_confint
 
 from misslink.stats.classification import (
     ConfusionMatrix,
@@ -28,6 +25,8 @@ from misslink.types import Estimate, Reason
 
 
 def test_every_rate_is_that_of_scikit_learn():
+    from sklearn import metrics
+
     generator = np.random.default_rng(2)
     labels = generator.random(90) < 0.7
     calls = np.where(generator.random(90) < 0.8, labels, ~labels)
@@ -48,6 +47,8 @@ def test_every_rate_is_that_of_scikit_learn():
 
 
 def test_f1_about_the_bad_label_is_that_of_the_turned_table():
+    from sklearn import metrics
+
     labels, calls = [1, 1, 1, 0, 0, 1], [1, 0, 1, 0, 1, 1]
     found = confusion_matrix(labels, calls).turned
     assert found.f1.value == pytest.approx(metrics.f1_score(labels, calls, pos_label=0))
@@ -56,6 +57,8 @@ def test_f1_about_the_bad_label_is_that_of_the_turned_table():
 
 def test_f1_interval_is_wilsons_of_the_share_found_by_both():
     # J = 40 / 60, F1 = 2 J / (1 + J) = 0.8; statsmodels gives the Wilson ends of J
+    from statsmodels.stats.proportion import proportion_confint
+
     found = ConfusionMatrix(40, 8, 12, 100).f1
     low, high = proportion_confint(40, 60, method="wilson")
     assert found.value == pytest.approx(0.8)
@@ -64,6 +67,8 @@ def test_f1_interval_is_wilsons_of_the_share_found_by_both():
 
 
 def test_balanced_accuracy_adds_both_wilson_intervals_in_squares():
+    from statsmodels.stats.proportion import proportion_confint
+
     found = ConfusionMatrix(45, 5, 30, 70).balanced_accuracy
     ends = [proportion_confint(k, n, method="wilson") for k, n in ((45, 50), (70, 100))]
     assert found.value == pytest.approx(0.8)
@@ -128,6 +133,8 @@ def marked(numbers, prefix):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_value_is_that_of_scikit_learn_with_ties(seed):
+    from sklearn.metrics import roc_auc_score
+
     generator = np.random.default_rng(seed)
     over, under = generator.integers(2, 9, 40), generator.integers(0, 7, 60)
     expected = roc_auc_score([1] * 40 + [0] * 60, [*over, *under])
@@ -209,6 +216,8 @@ def tied(seed, n=50):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_value_is_that_of_scikit_learn_with_ties_of_average_precision(seed):
+    from sklearn.metrics import average_precision_score
+
     labels, scores = tied(seed)
     found = average_precision(labels.tolist(), scores.tolist())
     assert found.value == pytest.approx(average_precision_score(labels, scores))
@@ -216,6 +225,8 @@ def test_value_is_that_of_scikit_learn_with_ties_of_average_precision(seed):
 
 
 def test_influence_is_what_a_little_more_weight_does():
+    from sklearn.metrics import average_precision_score
+
     labels, scores = tied(3, 16)
     value, found = _average_precision_influence(labels, scores)
     moved = []

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.api import OLS
 
 from misslink.stats import mean, paired_difference
 from misslink.stats.clustered import clustered_difference, clustered_mean
@@ -23,6 +22,8 @@ def grouped(clusters, seed, *, low=1, high=9):
 
 
 def statsmodels_error(values, names):
+    from statsmodels.api import OLS
+
     numbers = np.unique(names, return_inverse=True)[1]
     fitted = OLS(values, np.ones(len(values))).fit(
         cov_type="cluster", cov_kwds={"groups": numbers, "use_correction": True}

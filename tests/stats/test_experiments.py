@@ -4,9 +4,7 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 from scipy import integrate, stats
-from statsmodels.stats.proportion import proportion_confint
 
 from misslink.stats.experiments import (
     MIN_SEQUENTIAL_UNITS,
@@ -70,6 +68,8 @@ def test_what_cannot_be_compared_says_why():
 
 
 def test_a_share_that_never_fails_still_has_an_interval():
+    from statsmodels.stats.proportion import proportion_confint
+
     found = unit_mean(np.zeros(40), bounds=(0.0, 1.0))
     low, high = proportion_confint(0, 40, method="wilson")
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
@@ -101,6 +101,8 @@ def drawn(seed=0, a=400, b=300, effect=0.2):
 
 
 def test_the_adjusted_difference_is_the_coefficient_of_the_regression():
+    import statsmodels.api as sm
+
     before_a, before_b, a, b = drawn()
     found = cuped(a, b, before_a.tolist(), before_b.tolist())
     treated = np.r_[np.zeros(len(a)), np.ones(len(b))]
@@ -121,6 +123,8 @@ def test_the_reduction_is_the_squared_correlation():
 
 
 def test_units_without_a_past_keep_a_level_of_their_own():
+    import statsmodels.api as sm
+
     before_a, before_b, a, b = drawn()
     some_a = [None if i % 4 == 0 else x for i, x in enumerate(before_a.tolist())]
     some_b = [None if i % 3 == 0 else x for i, x in enumerate(before_b.tolist())]

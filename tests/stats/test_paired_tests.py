@@ -12,11 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from scipy.stats import ttest_rel
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.contingency_tables import mcnemar as oracle
-from statsmodels.stats.multitest import multipletests
-from statsmodels.stats.power import TTestPower
-from statsmodels.stats.proportion import proportion_confint
 
 from misslink.stats import holm, paired_difference
 from misslink.stats.paired_tests import (
@@ -89,6 +84,8 @@ def test_the_exact_p_goes_through_every_flip_where_sizes_repeat():
 
 
 def test_the_p_of_yes_or_no_values_is_mcnemars_exact_one_however_many_differ():
+    from statsmodels.stats.contingency_tables import mcnemar
+
     better, worse, same = 130, 95, 400
     a = [0] * better + [1] * worse + [1] * same
     b = [1] * better + [0] * worse + [1] * same
@@ -110,6 +107,8 @@ def test_the_drawn_p_is_near_scipys_and_never_0():
 
 
 def test_what_could_be_detected_is_what_statsmodels_says_has_80_percent_power():
+    from statsmodels.stats.power import TTestPower
+
     chance = random.Random(7)
     for n in (5, 20, 200):
         b = [chance.uniform(0, 1) for _ in range(n)]
@@ -120,6 +119,8 @@ def test_what_could_be_detected_is_what_statsmodels_says_has_80_percent_power():
 
 
 def test_what_could_be_detected_after_holm_has_80_percent_power_at_the_level_that_is_left():
+    from statsmodels.stats.power import TTestPower
+
     chance = random.Random(7)
     b = [chance.uniform(0, 1) for _ in range(30)]
     found = paired_difference([0.5] * 30, b)
@@ -178,6 +179,8 @@ def test_mistakes_of_the_caller_are_refused():
 
 @pytest.mark.slow
 def test_holm_is_that_of_statsmodels():
+    from statsmodels.stats.multitest import multipletests
+
     chance = random.Random(11)
     for n in (1, 2, 7, 30):
         ps = [chance.choice([0.0, 1.0, 0.04, chance.random() ** 3]) for _ in range(n)]
@@ -244,6 +247,8 @@ def test_ties_in_the_sum_count_as_extreme_also_eight_at_a_time():
 @pytest.mark.parametrize(("gained", "lost"), [(6, 1), (0, 4), (5, 5), (3, 4), (40, 21), (0, 1)])
 def test_p_is_that_of_statsmodels(gained, lost):
     """The cases that did not change, 10 and 20 here, do not count."""
+    from statsmodels.stats.contingency_tables import mcnemar as oracle
+
     expected = oracle([[10, lost], [gained, 20]], exact=True).pvalue
     assert mcnemar_test(gained, lost).p == pytest.approx(expected, abs=1e-12)
 
@@ -258,6 +263,8 @@ def test_p_counts_every_fall_of_fair_coins(gained, lost):
 
 
 def test_odds_have_the_exact_interval_of_the_share_that_gained():
+    from statsmodels.stats.proportion import proportion_confint
+
     low, high = proportion_confint(6, 8, alpha=0.05, method="beta")
     odds = mcnemar_test(6, 2).odds
     assert odds.value == pytest.approx(3.0)

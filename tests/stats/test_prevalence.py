@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from statsmodels.stats.weightstats import DescrStatsW
 
 from misslink.stats.classification import ConfusionMatrix, ErrorRates
 from misslink.stats.intervals import proportion
@@ -225,6 +224,8 @@ def test_weighted_value_is_that_of_ppi_python(sample):
 
 @pytest.mark.parametrize("sample", ORACLE["samples"])
 def test_labels_alone_by_weight_have_the_value_of_statsmodels(sample):
+    from statsmodels.stats.weightstats import DescrStatsW
+
     found = prediction_powered(
         sample["labels"], sample["verdicts"], sample["others"], weights=sample["weights"]
     )

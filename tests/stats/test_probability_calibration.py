@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.calibration import _SigmoidCalibration, calibration_curve
-from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import brier_score_loss
 
 from misslink.stats.intervals import proportion
 from misslink.stats.probability_calibration import (
@@ -24,6 +21,8 @@ def judged(seed, n=200):
 
 
 def test_brier_is_that_of_scikit_learn():
+    from sklearn.metrics import brier_score_loss
+
     labels, chance = judged(1)
     found = brier_score(labels, chance)
     assert found.value == pytest.approx(brier_score_loss(labels, chance))
@@ -31,6 +30,8 @@ def test_brier_is_that_of_scikit_learn():
 
 
 def test_bins_are_those_of_scikit_learn():
+    from sklearn.calibration import calibration_curve
+
     labels, chance = judged(2)
     good, predicted = calibration_curve(labels, chance, n_bins=8)
     bins = reliability_bins(labels, chance, bins=8)
@@ -163,6 +164,8 @@ def scored(seed, n=150):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_isotonic_is_that_of_scikit_learn_with_ties_and_beyond_the_ends(seed):
+    from sklearn.isotonic import IsotonicRegression
+
     labels, scores = scored(seed)
     oracle = IsotonicRegression(out_of_bounds="clip").fit(scores, labels)
     asked = np.linspace(-6, 7, 200)
@@ -171,6 +174,8 @@ def test_isotonic_is_that_of_scikit_learn_with_ties_and_beyond_the_ends(seed):
 
 @pytest.mark.parametrize("scale", [1, 1000])
 def test_platt_is_that_of_scikit_learn_on_any_scale(scale):
+    from sklearn.calibration import _SigmoidCalibration
+
     labels, scores = scored(5)
     scores = [scale * score + 3 for score in scores]
     oracle = _SigmoidCalibration().fit(np.array(scores), np.array(labels))

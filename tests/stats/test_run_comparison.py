@@ -2,8 +2,6 @@ import random
 
 import pytest
 from scipy import stats as scipy_stats
-from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.multitest import multipletests
 
 from misslink.stats import paired_difference
 from misslink.stats.run_comparison import compare_paired_runs
@@ -29,6 +27,8 @@ def runs():
 
 
 def test_every_test_is_that_of_scipy_and_statsmodels(runs):
+    from statsmodels.stats.contingency_tables import mcnemar
+
     first, better, _ = runs
     [found] = compare_paired_runs([first, better])
     graded, yes_no = found["ndcg@10"], found["hit@5"]
@@ -46,6 +46,8 @@ def test_every_test_is_that_of_scipy_and_statsmodels(runs):
 
 
 def test_holm_goes_over_all_metrics_and_runs(runs):
+    from statsmodels.stats.multitest import multipletests
+
     found = compare_paired_runs(runs)
     rows = [row for run in found for row in run.values()]
     assert len(rows) == 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib.metadata
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +36,7 @@ from misslink.calibration_document import (
 )
 from misslink.errors import InputError
 from misslink.io.labels import Label, Labels
-from misslink.io.manifest import display_path
+from misslink.io.manifest import display_path, package_version
 from misslink.render.format import as_sentence, format_p_value
 from misslink.stats.classification import confusion_matrix
 from misslink.types import Reason
@@ -125,7 +124,7 @@ def calibrate(
         prompts=verdicts.prompts,
         judge_identity=dict(verdicts.identity),
         created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        misslink=importlib.metadata.version("misslink"),
+        misslink=package_version("misslink"),
         run=None,
         verdicts_from=display_path(verdicts.name),
         labels_from=display_path(labels.name),

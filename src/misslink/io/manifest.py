@@ -37,6 +37,8 @@ _LISTED_PACKAGES = (
     "xllamacpp",
 )
 
+package_version = cache(importlib.metadata.version)  # a look-up parses a file, for milliseconds
+
 
 def hash_content(content: Any) -> str:
     """SHA-256 of anything made of JSON values and pydantic models.
@@ -128,7 +130,7 @@ def hash_app_code(spec: str, *, before: Container[str] = ()) -> str:
     target = Path(spec.rpartition(":")[0])
     own = target.resolve() if target.is_file() else None
     here = Path.cwd()
-    homes = {here.resolve()} | ({own.parent} if own else set())
+    homes = tuple(_as_prefix(home) for home in (here.resolve(), *([own.parent] if own else [])))
     digests = set()
     if spec.endswith(".toml"):  # describes an app behind HTTP
         digests.add(hashlib.sha256(Path(spec).read_bytes()).hexdigest())
@@ -136,20 +138,26 @@ def hash_app_code(spec: str, *, before: Container[str] = ()) -> str:
         file = getattr(module, "__file__", None)
         if not file or not file.endswith(".py") or _is_installed(file):
             continue
-        path = _resolved(here / file)
-        if _is_installed(str(path)) or not any(path.is_relative_to(home) for home in homes):
+        path = _resolved(str(here), file)
+        if _is_installed(path) or not path.startswith(homes):
             continue
-        if (name not in before or path == own) and path.is_file():
-            digests.add(f"{path} {hashlib.sha256(path.read_bytes()).hexdigest()}")
+        if (name not in before or path == str(own)) and Path(path).is_file():
+            digests.add(f"{path} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}")
     return hash_content(sorted(digests))
 
 
 @cache
-def _resolved(file: Path) -> Path:
+def _resolved(here: str, file: str) -> str:
     """Without symbolic links; a module stays where it was loaded from."""
-    return file.resolve()
+    return str(Path(here, file).resolve())
 
 
+def _as_prefix(folder: Path) -> str:
+    """Of every file in it; text, as thousands are compared with it."""
+    return str(folder).rstrip(os.sep) + os.sep
+
+
+@cache
 def _is_installed(file: str) -> bool:
     """Whether a file is of Python or of a package; by its name, as there are thousands."""
     return file.startswith(_STDLIB_FOLDER) or any(folder in file for folder in _INSTALL_FOLDERS)
@@ -177,7 +185,7 @@ def package_versions(judge: str) -> dict[str, str]:
     for package in _LISTED_PACKAGES:
         # Only what this run used; a judge's own package also where the cache spared its import.
         if package in by_judges or package.replace("-", "_") in sys.modules:
-            versions[package] = importlib.metadata.version(package)
+            versions[package] = package_version(package)
     return versions
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import importlib.metadata
 import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -35,7 +34,13 @@ from misslink.documents import (
 from misslink.errors import InputError
 from misslink.field_markers import varying_fields
 from misslink.io import read_run
-from misslink.io.manifest import content_hashes, display_path, hash_content, package_versions
+from misslink.io.manifest import (
+    content_hashes,
+    display_path,
+    hash_content,
+    package_version,
+    package_versions,
+)
 from misslink.io.storage import as_url, redact_url
 from misslink.judge.config import is_custom_judge
 from misslink.judge.epoch import judge_epoch
@@ -138,7 +143,7 @@ def _manifest(
     }
     manifest = Manifest(
         format=RUN_FORMAT,
-        misslink=importlib.metadata.version("misslink"),
+        misslink=package_version("misslink"),
         created=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         command=config.command,
         engine=context.engine.name,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from itertools import chain, count
 from typing import Any
 
 from misslink.engines.shard import SHARD_CASES, RunFacts, Shard, Turns
-from misslink.io.manifest import hash_content
+from misslink.io.manifest import hash_content, package_version
 from misslink.judge.readings import reading_rules
 from misslink.parts import Part, items_of, places_by_case
 from misslink.pipeline.context import EvaluationContext
@@ -65,7 +64,7 @@ async def evaluate_shards(
 
 def _hash_run(context: EvaluationContext, facts: RunFacts) -> str:
     """A hash of all that shards are made of beside their cases."""
-    rules = [importlib.metadata.version("misslink"), reading_rules()]
+    rules = [package_version("misslink"), reading_rules()]
     pool = facts.measured.pool if facts.measured else None
     return hash_content(
         [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -221,15 +222,22 @@ def _bounded_mean(
         low, high = (middle + deviation * end for end in _skewed_ends(z, skewness))
         method = "normal"
     else:
-        generator = np.random.default_rng(seed)
-
-        def draw(draws: int) -> Floats:
-            mass = generator.standard_gamma(weights, (draws, len(distinct)))
-            return mass @ distinct / mass.sum(axis=1)
-
-        low, high = quantiles(draw_in_chunks(draw, len(distinct)), level)
+        low, high = _posterior_ends(tuple(distinct.tolist()), tuple(weights.tolist()), seed, level)
         method = "bootstrap"
     return centre, max(min(low, centre), 0.0), min(max(high, centre), 1.0), method
+
+
+@lru_cache(maxsize=128)  # summary, page and charts ask for the same means
+def _posterior_ends(
+    distinct: tuple[float, ...], weights: tuple[float, ...], seed: int, level: float
+) -> tuple[float, float]:
+    generator = np.random.default_rng(seed)
+
+    def draw(draws: int) -> Floats:
+        mass = generator.standard_gamma(weights, (draws, len(distinct)))
+        return mass @ np.array(distinct) / mass.sum(axis=1)
+
+    return quantiles(draw_in_chunks(draw, len(distinct)), level)
 
 
 def _unbounded_mean(ordered: list[float], seed: int, level: float) -> Estimate:

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
-from statsmodels.stats.power import TTestPower, normal_sample_size_one_tail
 
 from checked_sets import a_case, gold_of
 from misslink.goldset.checks import check_goldset
@@ -33,6 +32,8 @@ def test_the_distance_is_the_share_that_would_have_to_move():
 @settings(max_examples=40)
 @given(st.floats(0.3, 0.99), st.floats(0.01, 0.29))
 def test_cases_for_a_threshold_are_those_of_statsmodels(threshold, effect):
+    from statsmodels.stats.power import normal_sample_size_one_tail
+
     share = threshold - effect
     null, other = (np.sqrt(p * (1 - p)) for p in (threshold, share))
     wanted = normal_sample_size_one_tail(effect, 0.8, 0.025, null, other)
@@ -41,6 +42,8 @@ def test_cases_for_a_threshold_are_those_of_statsmodels(threshold, effect):
 
 @pytest.mark.parametrize(("drop", "variance"), [(0.03, 0.5), (0.1, 0.09), (0.2, 0.5)])
 def test_cases_for_a_drop_are_those_of_the_paired_t_test(drop, variance):
+    from statsmodels.stats.power import TTestPower
+
     wanted = TTestPower().solve_power(drop / np.sqrt(variance), power=0.8, alpha=0.05)
     assert cases_for_drop(drop, variance) == pytest.approx(np.ceil(wanted), abs=1)
 

@@ -3,7 +3,6 @@ import json
 
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score, confusion_matrix
 
 from honest_judge import fenced
 from made_pools import HOSTILE, goldset, grade_all, pool_of, put_pool, truth
@@ -34,12 +33,16 @@ def people(count=60, seed=0):
 
 
 def test_kappa_is_that_of_scikit_learn_with_quadratic_weights():
+    from sklearn.metrics import cohen_kappa_score
+
     ada, bob = people()
     want = cohen_kappa_score(list(ada.values()), list(bob.values()), weights="quadratic")
     assert weighted_kappa(ada, bob).value == pytest.approx(want)
 
 
 def test_a_grade_that_nobody_gave_keeps_its_distance():
+    from sklearn.metrics import cohen_kappa_score
+
     ada, bob = {"a": 0, "b": 2, "c": 0, "d": 2}, {"a": 0, "b": 2, "c": 2, "d": 2}
     want = cohen_kappa_score(list(ada.values()), list(bob.values()), labels=[0, 1, 2],
                              weights="quadratic")  # fmt: skip
@@ -271,6 +274,8 @@ def test_a_judge_that_grades_nothing_is_told(judge_server):
 
 
 def test_agreement_with_people_is_that_of_scikit_learn(judge_server):
+    from sklearn.metrics import cohen_kappa_score, confusion_matrix
+
     judge_server.script = grader
     pool = pool_of(random=1000, passages=27)
     given = {one.item: one for one in asked(pool, judge_server)}

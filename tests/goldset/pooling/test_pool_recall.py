@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from statsmodels.stats.proportion import proportion_confint
 
 from made_pools import goldset, pool_of, ranked, truth, two_runs
 from misslink.goldset.pooling.recall import (
@@ -210,6 +209,8 @@ def test_a_question_that_a_retriever_was_not_asked_counts_as_0_and_is_said():
 
 def test_one_band_without_a_known_part_is_clopper_and_pearsons_interval():
     """A cell so large that nothing of it is known."""
+    from statsmodels.stats.proportion import proportion_confint
+
     found = estimate_total([([SampledCell(10**9, 40, 3)])])
     low, high = proportion_confint(3, 40, method="beta")
     assert (found.value, found.n) == (3 / 40 * 10**9, 40)

@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 
-import openai
 import pytest
 
 from misslink.judge.backends.openai import open_openai
@@ -94,6 +93,8 @@ def test_a_state_is_read_whatever_stands_in_it():
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500])
 def test_the_error_of_a_line_is_that_of_a_request(server, status):
+    import openai
+
     body = {"error": {"message": "so it is", "code": "why", "param": "seed", "type": "t"}}
 
     async def error(service):

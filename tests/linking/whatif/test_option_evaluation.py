@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
-from statsmodels.stats.power import TTestPower
 
 from json_values import as_json
 from misslink.documents import OptionMetric
@@ -507,6 +506,8 @@ def test_what_is_not_known_stands_in_place_of_a_forecast():
 
 def test_what_could_be_seen_is_at_the_level_that_the_correction_leaves():
     """The power of the paired t test, by statsmodels; four options, one of which is found."""
+    from statsmodels.stats.power import TTestPower
+
     places = [1, 2, 3, 1, 2, 3, 1, 1, *[None] * 10, 5, 6]
     run = run_of(places)
     today = RetrievalBaseline.from_run(run)
