@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from misslink.judge.calibration import Calibration
@@ -232,7 +233,7 @@ class AnswerOutcome:
         """The claims that a failure mode may rest on; none of an uncertain verdict."""
         return self.all_claims if self.answer in {"faithful", "unfaithful"} else ()
 
-    @property
+    @cached_property
     def bad_claims(self) -> tuple[tuple[int, Claim], ...]:
         """The claims that are unsupported, contradicted or wrong, with their index."""
         return tuple(

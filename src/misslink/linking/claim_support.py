@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -18,9 +17,9 @@ from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.linking.missed_passages import shared_stem_share
 from misslink.matching import Passages, verify_quote
-from misslink.text.languages import MIN_LANGUAGE_WORDS
+from misslink.text.languages import MIN_LANGUAGE_WORDS, short_words
 from misslink.text.near_duplicates import passage_words
-from misslink.text.normalization import UNSPACED, content_stems, fold
+from misslink.text.normalization import content_stems
 from misslink.types import Claim, ClaimLink, RetrievalMiss
 
 Relation = Literal["would_support", "would_contradict", "unrelated"]
@@ -40,7 +39,6 @@ MIN_SHARED_STEMS = 0.15
 # topic for two languages; this one 6% (RAGTruth), 14% (BEGIN) and 1% (CLAPNQ).
 MIN_COMMON_WORDS = 0.15
 _MIN_TIED = 0.5  # of a claim's stems, in a passage that the heuristic judge ties it to
-_SHORT_WORD = 4  # letters
 _MAX_HALVINGS = 4  # as of an examination: who refuses a sixteenth refuses for another reason
 _REPLY_OVERHEAD = 64  # tokens of a reply that are of no claim
 # Tokens of an entry beside its quote: the numbers, the label and the field names. A quote is rarely
@@ -103,8 +101,6 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
     >>> related_share("The ferry leaves at nine.", "Gulls nest under the roof.") is not None
     False
     """
-    if not passage.strip():
-        return None
     share = shared_stem_share(claim, passage)
     if share >= MIN_SHARED_STEMS:
         return share
@@ -114,21 +110,10 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
 
 
 def _differ_in_language(claim: str, passage: str) -> bool:
-    claim_words = _short_words(claim)
-    if len(claim_words) < MIN_LANGUAGE_WORDS:
-        return False
-    passage_words = _short_words(passage)
-    if len(passage_words) < MIN_LANGUAGE_WORDS:
+    claim_words, passage_words = short_words(claim), short_words(passage)
+    if min(len(claim_words), len(passage_words)) < MIN_LANGUAGE_WORDS:
         return False
     return len(claim_words & passage_words) < MIN_COMMON_WORDS * len(claim_words)
-
-
-@lru_cache(maxsize=8_192)
-def _short_words(text: str) -> frozenset[str]:
-    """Every language has its own; in scripts without blanks a character is a word."""
-    folded = fold(text)
-    words = {word for word in set(folded.split()) if len(word) <= _SHORT_WORD and word.isalpha()}
-    return frozenset(words if folded.isascii() else words.union(UNSPACED.findall(folded)))
 
 
 def render_claim_needs(
@@ -166,8 +151,9 @@ async def judge_claim_needs(
         if not chosen:
             return {}
         # As the answer and the gold set have them: the same case asks the same.
-        some = tuple(claim for claim in claims if any(claim == pair[0] for pair in chosen))
-        texts = tuple(text for text in passages if any(text == pair[1] for pair in chosen))
+        near_claims, near_texts = map(set, zip(*chosen, strict=True))
+        some = tuple(filter(near_claims.__contains__, claims))
+        texts = tuple(filter(near_texts.__contains__, passages))
         count = sum(text in shown for text in texts)
         ask = render_claim_needs(question, some, texts, count, prompts=prompts)
         reply = await ask_safely(judge, ask)

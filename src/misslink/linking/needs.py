@@ -193,6 +193,11 @@ class NeedLocator:
         return tuple(passage for passage in self.known.context if passage.text.strip())
 
     @cached_property
+    def _ordered(self) -> tuple[Passage, ...]:
+        """Those on the subject of the question first."""
+        return tuple(sorted(self._shown, key=lambda one: not self._is_on_subject(one.text)))
+
+    @cached_property
     def _stale(self) -> bool:
         return any(
             candidate.clue.get("reason_code") == "stale_passage" for candidate in self.candidates
@@ -346,14 +351,13 @@ class NeedLocator:
             return self.asked
         if need.source == "label":
             return next((each for each in self._shown if each.id == need.passage_id), None)
-        ordered = sorted(self._shown, key=lambda one: not self._is_on_subject(one.text))
-        for passage in ordered:
+        for passage in self._ordered:
             if self.holds(passage.text, need):
                 return passage
         *_, own, alone = _subject(need.text, self.known.case.judged_question)
         parts = list[Passage]()
         found: set[str] = set()
-        for passage in () if alone else ordered:
+        for passage in () if alone else self._ordered:
             if more := own.intersection(passage_words(passage.text)) - found:
                 parts.append(passage)
                 found |= more
@@ -404,14 +408,14 @@ def keeps_subject(question: str, passage: str, other: str) -> bool:
 
     "3" alone may be of anything in the data sheet of the Aria-5.
     """
-    asked, here, there = (
-        {
-            *passage_words(text),
-            *((name.lower(), number) for name, number in _NUMBERED_NAME.findall(text)),
-        }
-        for text in (question, passage, other)
+    asked = _numbered_names(question)
+    return passage_words(question) & passage_words(passage) <= passage_words(other) and (
+        not asked or asked & _numbered_names(passage) <= _numbered_names(other)
     )
-    return asked & here <= there
+
+
+def _numbered_names(text: str) -> set[tuple[str, str]]:
+    return {(name.lower(), number) for name, number in _NUMBERED_NAME.findall(text)}
 
 
 def _repeats(missed: str, other: str, question: str) -> bool:

@@ -7,11 +7,9 @@ the generator.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from operator import itemgetter
+from functools import cached_property, lru_cache
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
@@ -282,9 +280,8 @@ class OwnerRules:
             note = self.search.measured.outcomes[known.case.id].note
             reason = known.unknown_reason or note or describe_evidence(explained[0])
             return self._link("inconclusive", reason, unexplained=True)
-        order = list(FAILURE_MODES)
-        counts = Counter(item.failure for item in certain)
-        modes = sorted(counts, key=lambda mode: (-counts[mode], order.index(mode)))
+        found, order = [item.failure for item in certain], list(FAILURE_MODES)
+        modes = sorted(set(found), key=lambda mode: (-found.count(mode), order.index(mode)))
         first = next(item for item in certain if item.failure == modes[0])
         return self._link(modes[0], describe_evidence(first), certain, also=tuple(modes[1:]))
 
@@ -297,7 +294,8 @@ class OwnerRules:
     ) -> Link:
         reasons = {failure: reason} if failure else {}
         for item in explained:
-            reasons.setdefault(item.failure, describe_evidence(item))
+            if item.failure not in reasons:
+                reasons[item.failure] = describe_evidence(item)
         known = self.known
         return Link(
             case_id=known.case.id,
@@ -321,7 +319,7 @@ class OwnerRules:
         only, changed = rows[0] if len(rows) == 1 else None, dict[int, dict[str, Any]]()
         for item in explained:
             index = item.claim
-            row = only if index is None else self._behind[index] or only
+            row = only if index is None else self._behind(index) or only
             stage = _DATA_STAGES.get(item.reason_code)
             if row and stage and not row.is_lost:
                 changed[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
@@ -331,26 +329,21 @@ class OwnerRules:
                 changed[id(row)] = {"lost_at": tied.lost_at, "passage_id": item.passage_id}
         return tuple(row.need.model_copy(update=changed.get(id(row))) for row in rows)
 
-    @cached_property
-    def _behind(self) -> dict[int, LocatedNeed | None]:
-        """By index, the need behind each claim."""
-        return {index: self._need_behind(index, one) for index, one in enumerate(self.known.claims)}
-
-    def _need_behind(self, index: int, claim: Claim) -> LocatedNeed | None:
+    def _behind(self, index: int) -> LocatedNeed | None:
         """The need that a claim is about: it contradicts it, shares half of its words, or its passage."""
-        rows, words = self.table.rows, content_stems(claim.text)
+        claim, rows = self.known.claims[index], self.table.rows
+        words = content_stems(claim.text)
+
+        def shared(row: LocatedNeed) -> int:
+            return len(words & content_stems(row.need.text))
+
         facts = [row for row in rows if row.need.source == "reference"]
-        shared = [len(words & content_stems(row.need.text)) for row in facts]
-        best = max(zip(shared, facts, strict=True), key=itemgetter(0), default=None)
+        best = max(facts, key=shared, default=None)
         if claim.correct is False and best:
-            denied = (
-                pair
-                for pair in zip(shared, facts, strict=True)
-                if pair[1].need.stated == "contradicts"
-            )
-            return max(denied, key=itemgetter(0), default=best)[1]
-        if best and words and best[0] >= _SHARED * len(words):
-            return best[1]
+            denied = (row for row in facts if row.need.stated == "contradicts")
+            return max(denied, key=shared, default=best)
+        if best and words and shared(best) >= _SHARED * len(words):
+            return best
         if rows and rows[0].need.source == "question":
             return rows[0]
         tie = self.ties.get(index)
@@ -363,7 +356,7 @@ class OwnerRules:
 
     def _explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         """Why a claim is bad."""
-        need = self._behind[index]
+        need = self._behind(index)
         if claim.support == "supported" and not claim.messages:
             return self._explain_wrong(index, claim, need)
         if claim.support == "contradicted" and claim.evidence:
@@ -392,19 +385,14 @@ class OwnerRules:
         self, index: int, claim: Claim, need: LocatedNeed | None, *, answers: bool = False
     ) -> FailureEvidence:
         """Why a claim is wrong although a passage in the prompt supports it."""
-        known, question = self.known, self.known.case.judged_question
+        known, question, full = self.known, self.known.case.judged_question, self._texts
         cited = claim.evidence[0] if claim.evidence else None
-        full = {passage.id: passage.text for passage in known.trace.retrieved}
         for item in claim.evidence:
-            quote = fold(item.quote)
-            if item.passage_id in known.trace.shown and quote not in fold(full[item.passage_id]):
+            text, quote = full.get(item.passage_id, ""), fold(item.quote)
+            if item.passage_id in known.trace.shown and quote not in fold(text):
                 return _because("dropped_from_prompt", "passage_altered", index, item)
             stored = self.search.stored_text(item.passage_id)
-            if (
-                stored
-                and quote not in fold(stored)
-                and is_another_text(stored, full[item.passage_id])
-            ):
+            if stored and is_another_text(stored, text) and quote not in fold(stored):
                 return _because("conflicting_sources", "stale_passage", index, item)
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
@@ -413,21 +401,26 @@ class OwnerRules:
         # A number that follows from two quotes stands in neither.
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
         for item, text in zip(claim.evidence, texts, strict=True):
-            relevant = item.passage_id in known.relevant
-            told = derived or says_beyond(content_stems(item.quote), claim.text, question)
-            about = subject_names(question) <= passage_words(" ".join(texts) if derived else text)
+            relevant, own = item.passage_id in known.relevant, holder == item.passage_id
+            told = (relevant or answers or holder is not None) and (
+                derived or says_beyond(content_stems(item.quote), claim.text, question)
+            )
+            about = told and subject_names(question) <= passage_words(
+                " ".join(texts) if derived else text
+            )
             misread = (
                 need is not None
+                and (content_stems(claim.text) - content_stems(need.need.text)).isdisjoint(
+                    passage_words(text)
+                )
                 and states_claim(item.quote, need.need.text, question)
-                and not (content_stems(claim.text) - content_stems(need.need.text))
-                & content_stems(text)
             )
-            if misread or (relevant and holder == item.passage_id and not (told and about)):
+            if misread or (relevant and own and not about):
                 return _because("contradicts_context", "states_reference", index, item)
-            if holder in {None, item.passage_id} and (
-                (relevant and self.level in LABELLED) or (about and told and (relevant or answers))
+            labelled = self.level in LABELLED
+            if (own or holder is None) and (
+                (relevant and labelled) or (about and (relevant or answers))
             ):
-                labelled = self.level in LABELLED
                 code = "reference_contradicts_label" if labelled else "reference_contradicted"
                 if need is not None and need.need.stated == "omits":
                     code = "reference_says_other"
@@ -456,7 +449,7 @@ class OwnerRules:
             return None
         for index, claim in enumerate(known.claims if len(omitted) == len(needs) else ()):
             if self._answers(claim):
-                row = self._behind[index] or self.table.rows[0]
+                row = self._behind(index) or self.table.rows[0]
                 item = self._explain_wrong(index, claim, row, answers=True)
                 return None if item.failure in {"distracted", *MISS_MODES} else item
         return None
@@ -560,6 +553,11 @@ class OwnerRules:
         code = "reference_not_in_prompt" if by_words else "context_insufficient"
         return _because("retrieval_miss", code, index)
 
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        """By id, the passages as they were retrieved."""
+        return {passage.id: passage.text for passage in self.known.trace.retrieved}
+
     @property
     def _first_relevant(self) -> str | None:
         return next((p.id for p in self.known.context if p.id in self.known.relevant), None)
@@ -603,6 +601,7 @@ class OwnerRules:
         return None
 
 
+@lru_cache(maxsize=256)  # of one case
 def _is_copy(passage: str, other: str, question: str) -> bool:
     """Whether two passages share most words, among them those that the question asks about.
 
