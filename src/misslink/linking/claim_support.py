@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -257,11 +257,7 @@ def _locate_quote(
     return None
 
 
-_RELATION_STRENGTH: Mapping[Relation, int] = {
-    "would_support": 2,
-    "would_contradict": 1,
-    "unrelated": 0,
-}
+_WEAKEST_FIRST: tuple[Relation, ...] = ("unrelated", "would_contradict", "would_support")
 _NO_RANK = float("inf")  # behind every passage that has a rank
 
 
@@ -288,44 +284,26 @@ def link_claims(
     tuple of ClaimLink
         One for each claim, in their order; empty where no missed passage's text is known.
     """
-    known = [(passage, passage.text or passage.evidence or "") for passage in missed]
-    known = [(passage, text) for passage, text in known if text]
-    if not known:
-        return ()
-    texts = tuple(dict.fromkeys(claim.text for _, claim in claims))
-    unique = tuple(dict.fromkeys(text for _, text in known))
-    relations = _heuristic_relations(texts, unique, said or {})
+    known = [(each, text) for each in missed if (text := each.text or each.evidence)]
     return tuple(
-        _strongest_link(index, [(passage, relations[claim.text, text]) for passage, text in known])
-        for index, claim in claims
+        _strongest_link(index, claim, known, said or {}) for index, claim in claims if known
     )
 
 
-def _heuristic_relations(
-    claims: Sequence[str], passages: Sequence[str], said: PairRelations
-) -> PairRelations:
-    """The relation of every pair: as said, else by the heuristic judge.
-
-    Pairs that share too little are unrelated without a check: reading the passage is what takes time.
-    """
-    nothing = PairRelation("unrelated", None, None)
-    relations = {(claim, text): nothing for text in passages for claim in claims} | said
-    for text in passages:
-        unsaid = (claim for claim in claims if (claim, text) not in said)
-        near = [claim for claim in unsaid if shared_stem_share(claim, text) >= _MIN_TIED]
-        for claim in near:
-            relations[claim, text] = PairRelation(*Passages.of((text,)).match(claim).relation)
-    return relations
-
-
 def _strongest_link(
-    index: int, candidates: Sequence[tuple[RetrievalMiss, PairRelation]]
+    index: int,
+    claim: Claim,
+    known: Sequence[tuple[RetrievalMiss, str]],
+    said: PairRelations,
 ) -> ClaimLink:
     """The link of a claim to the passage that says most of it; the first of equals."""
+    pairs = [
+        (each, said.get((claim.text, text)) or _relate(claim.text, text)) for each, text in known
+    ]
     passage, relation = max(
-        candidates,
+        pairs,
         key=lambda pair: (
-            _RELATION_STRENGTH[pair[1].relation],
+            _WEAKEST_FIRST.index(pair[1].relation),
             pair[1].probability or 0.0,
             pair[0].grade,
             -(pair[0].true_rank or _NO_RANK),
@@ -342,3 +320,13 @@ def _strongest_link(
         probability=relation.probability,
         by=relation.by,
     )
+
+
+def _relate(claim: str, passage: str) -> PairRelation:
+    """The relation of a pair by the heuristic judge.
+
+    One that shares too little is unrelated without a check: reading the passage is what takes time.
+    """
+    if shared_stem_share(claim, passage) < _MIN_TIED:
+        return PairRelation("unrelated", None, None)
+    return PairRelation(*Passages.of((passage,)).match(claim).relation)

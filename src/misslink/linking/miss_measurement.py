@@ -23,7 +23,6 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from misslink.case_fields import conversation_turns
@@ -41,8 +40,7 @@ from misslink.retrieval import (
     retrieval_outcome,
 )
 from misslink.stats.roc import CaseScore
-from misslink.text.near_duplicates import passage_words
-from misslink.text.normalization import stems
+from misslink.text.normalization import content_stems
 from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace
 
 if TYPE_CHECKING:
@@ -539,12 +537,6 @@ def asked_share(question: str, text: str) -> float:
 
 def _shared_stems(question: str, text: str | None) -> float | None:
     """Share of the question's content stems that a passage has; None without a stem or a text."""
-    asked = _question_stems(question)
-    if not asked or text is None:
+    if text is None or not content_stems(question):
         return None
-    return len(asked.intersection(passage_words(text))) / len(asked)
-
-
-@lru_cache(maxsize=16)  # one question is asked of several passages, one after the other
-def _question_stems(question: str) -> frozenset[str]:
-    return frozenset(stems(question))
+    return shared_stem_share(question, text)

@@ -259,32 +259,27 @@ class NeedLocator:
         return self.lacks is not None and self.lacks(need.text, question)
 
     def _by_label(self, need: Need) -> LocatedNeed:
-        """Where the labels say that a need is, which no text shows."""
+        """Where the labels say that a need is, which no text shows.
+
+        Of the labelled passages that were missed, one without a text holds what no text does.
+        """
         if self.level == "hit":
             return self._in_prompt(need, "label", None)
-        denied = self.level in {"miss", "partial"}
-        return (self._by_miss(need) if denied else None) or self._unlocated(need)
-
-    def _by_miss(self, need: Need) -> LocatedNeed | None:
-        """A need in the labelled passages that were missed: one that no text holds is in one without."""
-        missed = [candidate for candidate in self.candidates if candidate.labelled]
+        missed = [c for c in self.candidates if c.labelled and self.level in {"miss", "partial"}]
         best = max(missed, key=lambda c: (not c.text, c.miss.grade), default=None)
-        return None if best is None else self._lost(need, best, "label")
+        return self._unlocated(need) if best is None else self._lost(need, best, "label")
 
     def _locate_label(self, need: Need) -> LocatedNeed:
         """A labelled passage or evidence, where no reference says what it is needed for."""
-        missed = (c for c in self.candidates if c.labelled and self._is_of(c, need))
-        if candidate := next(missed, None):
-            return self._lost(need, candidate, "label")
+        for one in self.candidates:
+            miss, is_text = one.miss, one.miss.evidence == need.text
+            is_of = is_text if miss.evidence is not None else miss.passage_id == need.passage_id
+            if one.labelled and is_of:
+                return self._lost(need, one, "label")
         if self.level in {"hit", "partial"}:
             by = "matcher" if need.text != self.known.case.judged_question else "label"
             return self._in_prompt(need, by, need.passage_id)
         return self._unlocated(need)
-
-    def _is_of(self, candidate: Candidate, need: Need) -> bool:
-        if candidate.miss.evidence is not None:
-            return candidate.miss.evidence == need.text
-        return candidate.miss.passage_id == need.passage_id
 
     def _locate_question(self, need: Need) -> LocatedNeed:
         """An answer to the question, by what a judge says of the claims, or the question's words."""
@@ -329,8 +324,8 @@ class NeedLocator:
     def _in_prompt(self, need: Need, by: str, passage_id: str | None) -> LocatedNeed:
         lacking = need.stated in {"omits", "contradicts"} or (self.failed and not need.stated)
         lost_at = "answer" if lacking else None
-        update = {"lost_at": lost_at, "by": by, "passage_id": passage_id}
-        return LocatedNeed(need.model_copy(update=update))
+        at = {"lost_at": lost_at, "by": by, "passage_id": passage_id}
+        return LocatedNeed(need.model_copy(update=at))
 
     def _lost(self, need: Need, candidate: Candidate, by: str) -> LocatedNeed:
         miss = candidate.miss
@@ -430,8 +425,21 @@ def _repeats(missed: str, other: str, question: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def states_claim(passage: str, claim: str, question: str) -> bool:
-    """Whether a passage alone, on the subject of the question, states a claim of a reference."""
-    if not _may_state(passage, claim, question):
+    """Whether a passage alone, on the subject of the question, states a claim of a reference.
+
+    It is read if it has the words: each name that claim and question share, and half of what the claim says
+    beyond the question. A claim that shares nothing with the question ("At seven.") needs half of that, too;
+    one that relates names by itself, such as a second hop, each of its own instead. Passages on like
+    subjects differ in little else: "pump A holds 43 bar", "pump B holds 43 bar".
+    """
+    names, around, own, alone = _subject(claim, question)
+    held = passage_words(passage)
+    if not (
+        names <= held
+        and alone <= held
+        and 2 * len(around & held) >= len(around)
+        and 2 * len(own & held) >= len(own)
+    ):
         return False
     # Passages state facts: they do not answer with the yes or no that the reference begins with.
     fact = strip_polarity(claim) or claim
@@ -440,33 +448,16 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
     return compare(fact, [passage], question, of_reference=True) == "supported"
 
 
-def _may_state(passage: str, claim: str, question: str) -> bool:
-    """Whether a passage has the words to state a claim; else it is not read.
-
-    Each name that claim and question share, and half of what the claim says beyond the question. A
-    claim that shares nothing with the question ("At seven.") needs half of that, too; one that relates
-    names by itself, such as a second hop, each of its own instead. Passages on like subjects differ
-    in little else: "pump A holds 43 bar", "pump B holds 43 bar".
-    """
-    names, around, own, alone = _subject(claim, question)
-    held = passage_words(passage)
-    return (
-        names <= held
-        and alone <= held
-        and 2 * len(around & held) >= len(around)
-        and 2 * len(own & held) >= len(own)
-    )
-
-
 @lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
     """The names that a claim shares with its question, the words of one of which it has none, its own.
 
     Last the names of a claim that relates them by itself.
     """
-    asked, said = content_stems(question), content_stems(claim)
-    names = {name for name in subject_names(claim) - asked if not name[0].isdigit()}
-    own, nothing = said - asked, frozenset[str]()
-    alone = asked.isdisjoint(said) and len(names) > 1 and own > names
+    asked, said, nothing = content_stems(question), content_stems(claim), frozenset[str]()
+    own, alone = said - asked, nothing
+    if not asked & said:
+        names = frozenset(one for one in subject_names(claim) if not one[0].isdigit())
+        alone = names if len(names) > 1 and own > names else nothing
     around = nothing if alone or asked & said else asked
-    return subject_names(question) & said, around, own, frozenset(names) if alone else nothing
+    return subject_names(question) & said, around, own, alone

@@ -327,7 +327,8 @@ class OwnerRules:
             misread = item.failure == "contradicts_context"  # which tells of no other passage
             if row and row.is_lost and not misread and (tied := next(named, None)):
                 changed[id(row)] = {"lost_at": tied.lost_at, "passage_id": item.passage_id}
-        return tuple(row.need.model_copy(update=changed.get(id(row))) for row in rows)
+        updates = ((row.need, changed.get(id(row))) for row in rows)
+        return tuple(need.model_copy(update=update) if update else need for need, update in updates)
 
     def _behind(self, index: int) -> LocatedNeed | None:
         """The need that a claim is about: it contradicts it, shares half of its words, or its passage."""
