@@ -23,6 +23,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from misslink.case_fields import conversation_turns
@@ -278,20 +279,17 @@ async def measure_misses(
     among = pool
     if step > 1 or any(passage.id not in pool.position for _, passage in located):
         among = PassagePool((), [*pool.passages[::step], *(passage for _, passage in located)])
-    semantic = None
+    semantic = EmbeddingSimilarity({}, {})
     if embedder is not None:
         pooled = among.position if located else ()
         semantic = await _embed_texts(embedder, observed, texts, pooled)
     pairs = _similarity_samples(observed, trace_of, texts, semantic, tuple(among.position), seed)
     measurer = _MissMeasurer(
-        texts,
         semantic,
         cosines=sorted(cosine for _, cosine in pairs.known),
         shares=sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed)),
         among=among,
-        dense=semantic.ranks([(case.id, passage.id) for case, passage in located], among.position)
-        if semantic
-        else {},
+        dense=semantic.ranks([(case.id, passage.id) for case, passage in located], among.position),
     )
     matches = [match for one in observed for match in one.outcome.found]
     whole = sum(match.need.evidence is not None and not match.split for match in matches)
@@ -306,7 +304,7 @@ async def measure_misses(
         },
         outcomes={one.case.id: one.outcome for one in observed},
         pairs=pairs,
-        embedding=embedder.name if embedder is not None and semantic is not None else None,
+        embedding=embedder.name if embedder is not None and semantic.questions else None,
         corpus=len(corpus) if corpus is not None else None,
         whole=whole,
         split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
@@ -334,8 +332,7 @@ def _prompted_before(
 class _MissMeasurer:
     """The ranks and distributions of a whole run, looked up for one missed passage at a time."""
 
-    texts: Mapping[str, str]
-    semantic: EmbeddingSimilarity | None
+    semantic: EmbeddingSimilarity
     cosines: Sequence[float]
     shares: Sequence[float]
     among: PassagePool
@@ -343,38 +340,31 @@ class _MissMeasurer:
 
     def classify(self, case: Case, miss: MissEvidence) -> RetrievalMiss:
         """The missed passage of a case, measured and classified."""
-        missed, above = miss.missed, miss.missed.above
-        if self.semantic is not None:
-            above = tuple(
-                rival.model_copy(update={"cosine": self.semantic.cosine(case.id, rival.passage_id)})
-                for rival in above
-            )
-        numbers = {**missed.measured, **self._numbers(case, miss)}
-        counted = numbers.get("cosine") is not None and not miss.halves
-        standalone = None if case.judged_question == case.question else case.judged_question
+        missed, counted = miss.missed, not miss.halves
+        above, cosine = missed.above, partial(self.semantic.cosine, case.id)
+        if self.semantic.questions:
+            above = tuple(r.model_copy(update={"cosine": cosine(r.passage_id)}) for r in above)
+        numbers: dict[str, float | None] = {**missed.measured}
+        own = None
+        if miss.passage is not None:
+            id_, text = miss.passage.id, miss.passage.text
+            own = cosine(id_)
+            words = _word_numbers(case.judged_question, id_, text, self.among)
+            share = words["shared_stems"]
+            numbers |= words | {
+                "shared_stems_percentile": percentile_rank(share, self.shares, counted=counted),
+                "dense_rank": self.dense.get((case.id, id_)),
+                "cosine": own,
+                "cosine_percentile": percentile_rank(own, self.cosines, counted=counted),
+                "cosine_kth": None if miss.last is None else cosine(miss.last),
+            }
         miss = replace(
             miss,
             missed=missed.model_copy(update={"above": above}),
-            pairs=max(0, len(self.cosines) - counted),
-            standalone=standalone,
+            pairs=max(0, len(self.cosines) - (counted and own is not None)),
+            standalone=None if case.judged_question == case.question else case.judged_question,
         )
         return _classify(miss, numbers)
-
-    def _numbers(self, case: Case, miss: MissEvidence) -> dict[str, float | None]:
-        if miss.passage is None:
-            return {}
-        id_, counted = miss.passage.id, not miss.halves
-        numbers = _word_numbers(case.judged_question, id_, self.texts.get(id_), self.among)
-        share = numbers["shared_stems"]
-        numbers["shared_stems_percentile"] = percentile_rank(share, self.shares, counted=counted)
-        numbers["dense_rank"] = self.dense.get((case.id, id_))
-        if self.semantic is not None:
-            cosine = self.semantic.cosine(case.id, id_)
-            numbers["cosine"] = cosine
-            numbers["cosine_percentile"] = percentile_rank(cosine, self.cosines, counted=counted)
-            if miss.last is not None:
-                numbers["cosine_kth"] = self.semantic.cosine(case.id, miss.last)
-        return numbers
 
 
 def _word_numbers(
@@ -415,23 +405,25 @@ async def _embed_texts(
     observed: Sequence[_ObservedCase],
     texts: Mapping[str, str],
     among: Iterable[str],
-) -> EmbeddingSimilarity | None:
-    """Embed questions and passages; None where no case has a needed passage with a text.
+) -> EmbeddingSimilarity:
+    """Embed questions and passages, both in one batch; nothing where no case has a needed passage with a text.
 
     Only what is measured is embedded: where nothing was missed, the needed passages alone.
     """
     included = [one for one in observed if any(m.passage for m in one.missed) or any(one.needed)]
     if not included:
-        return None
+        return EmbeddingSimilarity({}, {})
     ids = [passage.id for one in included for passage, _ in one.needed]
     ids += among
     for miss in (miss for one in included for miss in one.missed):
         ids += [miss.last] if miss.last is not None else []
         ids += [rival.passage_id for rival in miss.missed.above]
-    return await EmbeddingSimilarity.embed(
-        embedder,
-        {one.case.id: one.case.judged_question for one in included},
-        {id_: texts[id_] for id_ in ids if id_ in texts},
+    read = {id_: texts[id_] for id_ in ids if id_ in texts}
+    asked = {one.case.id: one.case.judged_question for one in included}
+    questions = await embedder.queries(list(asked.values()))
+    passages = await embedder.documents(list(read.values()))
+    return EmbeddingSimilarity(
+        dict(zip(asked, questions, strict=True)), dict(zip(read, passages, strict=True))
     )
 
 
@@ -439,7 +431,7 @@ def _similarity_samples(
     observed: Sequence[_ObservedCase],
     traces: Mapping[str, Trace],
     texts: Mapping[str, str],
-    semantic: EmbeddingSimilarity | None,
+    semantic: EmbeddingSimilarity,
     among: Sequence[str],
     seed: int,
 ) -> SimilaritySamples:
@@ -455,14 +447,13 @@ def _similarity_samples(
             share = _shared_stems(case.judged_question, texts.get(passage.id))
             if share is not None:
                 samples["shared_found" if in_context else "shared_missed"].append((case.id, share))
-            if semantic is None or not semantic.knows(case.id, passage.id):
+            if not semantic.knows(case.id, passage.id):
                 continue
             groups.append(("known", passage.id))
             drawn = generator.integers(0, len(among), _RANDOM_PASSAGES).tolist() if among else ()
             groups += [("random", among[i]) for i in drawn if among[i] not in needed]
-        if semantic is None:
-            continue
-        if one.outcome.retrieval not in {"unlabelled", "not_needed", "unknown"}:
+        labelled = one.outcome.retrieval in {"hit", "partial", "miss"}
+        if labelled and semantic.questions:
             retrieved = traces[case.id].retrieved
             relevant = relevant_ids(case, retrieved)
             groups += [
@@ -487,15 +478,6 @@ class EmbeddingSimilarity:
 
     questions: Mapping[str, NDArray[np.float32]]
     passages: Mapping[str, NDArray[np.float32]]
-
-    @classmethod
-    async def embed(
-        cls, embedder: Embedder, questions: Mapping[str, str], passages: Mapping[str, str]
-    ) -> EmbeddingSimilarity:
-        """Embed texts by id, the questions and the passages in one batch each."""
-        asked = await embedder.queries(list(questions.values()))
-        read = await embedder.documents(list(passages.values()))
-        return cls(dict(zip(questions, asked, strict=True)), dict(zip(passages, read, strict=True)))
 
     def knows(self, question: str, passage: str) -> bool:
         """Whether both were embedded."""

@@ -83,6 +83,13 @@ _STAGE_MODES: Mapping[str, FailureMode] = {
 }
 
 
+_UNLOCATED: Mapping[str, tuple[FailureMode, str]] = {
+    "search": ("not_searched", "no_search"),
+    "prompt": ("dropped_from_prompt", "all_dropped"),
+    "index": ("not_indexed", "nothing_in_corpus"),
+}
+
+
 async def link_case(
     case: Case,
     trace: Trace,
@@ -268,7 +275,9 @@ class OwnerRules:
             if (noted := self._note()) is not None:
                 notes = (noted.failure,)
                 return self._link("passed", describe_evidence(noted), [noted], notes=notes)
-            return self._link("passed", _describe_pass(known))
+            passed = Reason(code="passed", answer=known.answer, correct=bool(known.correct))
+            reason = Reason(code="rightly_declined") if known.declined else passed
+            return self._link("passed", str(reason))
         if known.has_no_answer and not known.declined:
             explained = [self._explain_unanswerable()]
         elif known.bad_claims:
@@ -364,23 +373,25 @@ class OwnerRules:
             cited = claim.evidence[0]
             return _because("contradicts_context", "contradicted_by_prompt", index, cited)
         lost = need if need is not None else self._standing_in
-        if lost is not None and lost.is_lost:
-            return self._explain_miss(index, lost)
-        if self._is_unknown(need):
-            return _because("inconclusive", "unknown_sufficiency", index)
+        if upstream := self._explain_upstream(index, need, lost):
+            return upstream
         if claim.correct is False and need is not None and (holder := need.need.passage_id):
             return _because("contradicts_context", "states_reference", index, passage=holder)
-        used = any(other.support == "supported" for other in self.known.claims)
-        mode, code = (
-            ("fabricated", "claim_unsupported") if used else ("ignored_context", "nothing_used")
-        )
-        return _because(mode, code, index, passage=self._first_relevant)
+        relevant = self._first_relevant
+        if any(other.support == "supported" for other in self.known.claims):
+            return _because("fabricated", "claim_unsupported", index, passage=relevant)
+        return _because("ignored_context", "nothing_used", index, passage=relevant)
 
-    def _is_unknown(self, need: LocatedNeed | None) -> bool:
-        """Whether it is not known if the prompt held what a claim, or the answer, needed."""
-        if need is not None:
-            return need.is_unknown
-        return any(row.is_unknown and row.need.stated != "states" for row in self.table.rows)
+    def _explain_upstream(
+        self, index: int | None, need: LocatedNeed | None, lost: LocatedNeed | None
+    ) -> FailureEvidence | None:
+        """The stage that lost what a claim, or the answer, needed; None where the prompt held it."""
+        if lost is not None and lost.is_lost:
+            return self._explain_miss(index, lost)
+        unstated = (row for row in self.table.rows if row.need.stated != "states")
+        if any(row.is_unknown for row in ((need,) if need is not None else unstated)):
+            return _because("inconclusive", "unknown_sufficiency", index)
+        return None
 
     def _explain_wrong(
         self, index: int, claim: Claim, need: LocatedNeed | None, *, answers: bool = False
@@ -429,15 +440,8 @@ class OwnerRules:
             if told and holder in full and keeps_subject(question, full[holder], text):
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
         lost = need if need is not None and need.is_lost else self._standing_in
-        if lost is not None:
-            return self._explain_miss(index, lost)
-        unknown = self._is_unknown(need)
-        why = (
-            ("inconclusive", "unknown_sufficiency")
-            if unknown
-            else ("distracted", "irrelevant_passage")
-        )
-        return _because(*why, index, None if unknown else cited)
+        upstream = self._explain_upstream(index, need, lost)
+        return upstream or _because("distracted", "irrelevant_passage", index, cited)
 
     def _explain_beside_reference(self) -> FailureEvidence | None:
         """Why a faithful answer to the question does not state the reference; None of any other answer.
@@ -475,20 +479,14 @@ class OwnerRules:
     def _explain_answer(self) -> FailureEvidence:
         """Why an answer declines, or is wrong or incomplete without a bad claim."""
         known = self.known
-        if self._standing_in is not None:
-            return self._explain_miss(None, self._standing_in)
-        if self._is_unknown(None):
-            return _because("inconclusive", "unknown_sufficiency")
+        if upstream := self._explain_upstream(None, None, self._standing_in):
+            return upstream
         if known.declined:
             return _because("over_refused", "declined", passage=self._first_relevant)
         if known.unknown_reason is not None and known.addressed is not False:
             return _because("inconclusive", "unknown_sufficiency")
-        used = {
-            item.passage_id
-            for claim in known.claims
-            if claim.support == "supported"
-            for item in claim.evidence
-        }
+        supported = (claim for claim in known.claims if claim.support == "supported")
+        used = {item.passage_id for claim in supported for item in claim.evidence}
         if not used:
             return _because("ignored_context", "nothing_used", passage=self._first_relevant)
         if all(row.need.stated == "omits" for row in self.table.rows):
@@ -540,12 +538,8 @@ class OwnerRules:
 
     def _explain_unlocated(self, index: int | None, need: Need) -> FailureEvidence:
         """A need that is not in the prompt, and of which no passage is known that holds it."""
-        if need.lost_at == "search":
-            return _because("not_searched", "no_search", index)
-        if need.lost_at == "prompt":
-            return _because("dropped_from_prompt", "all_dropped", index)
-        if need.lost_at == "index":
-            return _because("not_indexed", "nothing_in_corpus", index)
+        if why := _UNLOCATED.get(need.lost_at or ""):
+            return _because(*why, index)
         if self.known.trace.unmeasured:  # nobody saw what was retrieved
             return _because("inconclusive", "unknown_sufficiency", index)
         if self.locator.lacks and self.known.context:
@@ -634,16 +628,6 @@ def _because(
 
 def describe_evidence(item: FailureEvidence) -> str:
     """One piece of evidence as a sentence."""
-    details = {
-        "passage": item.passage_id,
-        "turn": item.turn,
-        "query": item.query,
-        "step": describe_loss(item.lost_at, item.search),
-    }
+    step, passage = describe_loss(item.lost_at, item.search), item.passage_id
+    details = {"passage": passage, "turn": item.turn, "query": item.query, "step": step}
     return describe_reason(Reason(code=item.reason_code, **details))
-
-
-def _describe_pass(known: AnswerOutcome) -> str:
-    if known.declined:
-        return str(Reason(code="rightly_declined"))
-    return str(Reason(code="passed", answer=known.answer, correct=bool(known.correct)))
