@@ -146,20 +146,18 @@ class NeedLocator:
 
     def passed_table(self, needs: Sequence[Need]) -> NeedsTable:
         """The table of a case that did not fail, by the judge's word, the answer and the labels."""
-        known, rows = self.known, list[LocatedNeed]()
-        is_there = known.sufficient_judge == "yes" or self.level == "hit"
+        known, is_hit = self.known, self.level == "hit"
+        is_there = known.sufficient_judge == "yes" or is_hit
         is_there = is_there or (known.answer == "faithful" and bool(known.claims))
-        answered = known.judged and not known.declined
+        said = "states" if known.judged and not known.declined else None
+        rows = list[LocatedNeed]()
         for need in needs:
-            stated = need.stated or ("states" if answered else None)
-            told = need.model_copy(update={"stated": stated})
+            told = need.model_copy(update={"stated": need.stated or said})
             if is_there:
-                rows.append(
-                    self._in_prompt(told, "label" if self.level == "hit" else "judge", None)
-                )
+                rows.append(self._in_prompt(told, "label" if is_hit else "judge", None))
             else:
-                located = self._locate_label if need.source == "label" else self._by_label
-                rows.append(located(told))
+                by_label = need.source == "label"
+                rows.append(self._locate_label(told) if by_label else self._by_label(told))
         return NeedsTable(tuple(rows), stated_sufficiency(known, self.level))
 
     def contradicts_judge(self, needs: Sequence[Need]) -> bool:

@@ -496,23 +496,11 @@ class OwnerRules:
     def _explain_unanswerable(self) -> FailureEvidence:
         """Why there is an answer although the gold set says that there is none."""
         known = self.known
-        if known.answer == "faithful" and self._holds_answer:
+        holds = not known.by_heuristic and known.sufficient_judge == "yes"
+        if known.answer == "faithful" and holds:
             cited = next((item for claim in known.claims for item in claim.evidence), None)
             return _because("gold_suspect", "answerable_after_all", cited=cited)
         return _because("should_have_abstained", "answered")
-
-    @property
-    def _holds_answer(self) -> bool:
-        """Whether the prompt answers the question, by a model judge or the question's own words."""
-        known = self.known
-        if not known.by_heuristic:
-            return known.sufficient_judge == "yes"
-        asked = content_stems(known.case.judged_question)
-        texts = {passage.id: content_stems(passage.text) for passage in known.context}
-        return any(
-            self._answers(claim) and asked <= texts[claim.evidence[0].passage_id]
-            for claim in known.claims
-        )
 
     def _explain_miss(self, index: int | None, lost: LocatedNeed) -> FailureEvidence:
         """The stage that lost a need."""

@@ -12,7 +12,7 @@ from misslink.linking.missed_passages import NAME, subject_names
 from misslink.linking.needs import Candidate
 from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
-from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
+from misslink.types import VECTOR_QUERY, Case, LostAt, MissStatus, RetrievalMiss, Trace
 
 _PROMPT: LostAt = "prompt"
 _AND = re.compile(r",|\b(?:and|und|et|y)\b")
@@ -52,16 +52,15 @@ class SearchTrail:
         shown = self.trace.context(self.k)
         full = {passage.id: passage for passage in self.trace.retrieved}
         for passage in shown:
-            clue: dict[str, Any] = {}
-            text, stage = full[passage.id].text, _PROMPT
-            if passage.id in self.trace.shown and fold(passage.text) != fold(text):
-                clue, stage = {"reason_code": "passage_cut"}, "prompt"
-            elif (stored := self.stored_text(passage.id)) and is_another_text(stored, text):
-                clue, stage, text = {"reason_code": "stale_passage"}, "index", stored
-            if clue:
-                status = "dropped_from_prompt" if stage == "prompt" else "not_indexed"
-                miss = RetrievalMiss(passage_id=passage.id, text=text, status=status)
-                changed.append(Candidate(miss, stage, clue, labelled=False))
+            text, stored = full[passage.id].text, self.stored_text(passage.id)
+            status: MissStatus = "dropped_from_prompt"
+            stage, code = _PROMPT, "passage_cut"
+            if passage.id not in self.trace.shown or fold(passage.text) == fold(text):
+                if not (stored and is_another_text(stored, text)):
+                    continue
+                status, stage, code, text = "not_indexed", "index", "stale_passage", stored
+            miss = RetrievalMiss(passage_id=passage.id, text=text, status=status)
+            changed.append(Candidate(miss, stage, {"reason_code": code}, labelled=False))
         return changed
 
     def stored_text(self, passage_id: str) -> str | None:
