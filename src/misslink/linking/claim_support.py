@@ -221,13 +221,11 @@ def _read_reply(
         nothing = PairRelation("unrelated", None, chance if unrelated else None, judge_name)
         for text in passages:
             relations.setdefault((claim, text), nothing)
+        is_part = item.extent == "part"
+        supports = item.relation == "would_support" and not is_part
         named = (item.passage, item.quote), (item.missed_passage, item.missed_quote)
-        for number, quote in named:
-            located = None
-            is_part = item.extent == "part"
-            if quote and not unrelated:
-                relation = None if is_part else item.relation
-                located = _locate_quote(quote, number, claim, passages, question, relation)
+        for number, quote in () if unrelated else named:
+            located = _locate_quote(quote, number, claim, passages, question, supports=supports)
             if located is not None and relations[claim, located[0]].relation == "unrelated":
                 relations[claim, located[0]] = PairRelation(
                     item.relation, located[1], chance, judge_name, is_part
@@ -236,21 +234,21 @@ def _read_reply(
 
 
 def _locate_quote(
-    quote: str,
+    quote: str | None,
     number: int | None,
     claim: str,
     passages: Texts,
     question: str,
-    relation: Relation | None,
+    *,
+    supports: bool,
 ) -> tuple[str, str] | None:
     """The passage that holds a quote, and the quote as it is written there.
 
-    The named passage goes first; the words decide, as a number is easily mistaken. A quote of a
-    part (without `relation`) only has to be there.
+    The named passage goes first; the words decide, as a number is easily mistaken. A quote that need not
+    support the claim only has to be there.
     """
     named = passages[number - 1 : number] if number and number > 0 else ()
-    supports = relation == "would_support"
-    for text in dict.fromkeys((*named, *passages)):
+    for text in dict.fromkeys((*named, *passages)) if quote else ():
         place = verify_quote(quote, text, claim, question, supports=supports)
         if place is not None:
             return text, text[place.start : place.end]

@@ -104,7 +104,7 @@ class MissMeasurements:
         Needs given as evidence that one passage carries whole, and that take two.
     outcomes : mapping of str to RetrievalOutcome
         By case.
-    pool : PassagePool or None
+    pool : PassagePool
         What is searched for the cases without labels.
     prompted_before : mapping of str to mapping of str to int
         By case, the passages in the prompts of earlier turns, each with the last of these turns.
@@ -123,7 +123,7 @@ class MissMeasurements:
     whole: int = 0
     split: int = 0
     outcomes: Mapping[str, RetrievalOutcome] = field(default_factory=dict)
-    pool: PassagePool | None = None
+    pool: PassagePool = field(default_factory=lambda: PassagePool((), None))
     prompted_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     nearest: Mapping[str, Sequence[int]] = field(default_factory=dict)
     deepen: DeepSearch | None = None
@@ -141,7 +141,7 @@ class MissMeasurements:
     @property
     def lacks_fact(self) -> Callable[[str, str], bool] | None:
         """As `PassagePool.lacks_fact`; None without a full list of the index."""
-        return self.pool.lacks_fact if self.pool is not None and self.pool.listed else None
+        return self.pool.lacks_fact if self.pool.listed else None
 
     def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
         """The passage of the index that is clearly most about the question; None where none is.
@@ -149,14 +149,13 @@ class MissMeasurements:
         It has most of the question's content words; outside of the prompt it also has 1.2 times the
         BM25 score of all that was shown.
         """
-        context = trace.context(k)
-        places = [self.pool.position.get(passage.id) for passage in context] if self.pool else []
-        if self.pool is None or not self.pool.listed or not self.pool.passages or None in places:
+        places = [self.pool.position.get(passage.id, -1) for passage in trace.context(k)]
+        if not self.pool.listed or not self.pool.passages or -1 in places:
             return None
         scores = self.pool.scores(question)
         (best,) = top_places(scores, 1)
-        shown = max((place for place in places if place is not None), key=scores.item, default=None)
-        if shown is not None and scores[best] < CLEARLY_ABOVE * scores[shown]:
+        shown = max(places, key=scores.item, default=best)
+        if scores[best] < CLEARLY_ABOVE * scores[shown]:
             if scores[best] > scores[shown]:
                 return None
             best = shown
@@ -169,41 +168,29 @@ class MissMeasurements:
         BM25 and, where `nearest` has the query, meaning, fused. The first query is the question,
         which the ranks are of.
         """
-        pool = self.pool
-        if pool is None or not pool.passages:
-            return ()
-        in_context = {passage.id for passage in trace.context(k)}
+        pool, in_context = self.pool, {passage.id for passage in trace.context(k)}
         found: dict[int, None] = {}
-        for query in queries:
-            rankings = [
-                top_places(pool.scores(query), FUSION_DEPTH, above=0),
-                self.nearest.get(query, ()),
-            ]
+        for query in queries if pool.passages else ():
+            by_words = top_places(pool.scores(query), FUSION_DEPTH, above=0)
+            rankings = [by_words, self.nearest.get(query, ())]
             found |= dict.fromkeys(fuse_rankings(rankings, _SEARCHED + len(in_context)))
         retrieved = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
         ranks = {passage.id: passage.rank for passage in trace.deeper} | retrieved
+        depth, those = trace.depth, (pool.passages[place] for place in found)
         missed = tuple(
-            RetrievalMiss(
-                passage_id=passage.id,
-                true_rank=ranks.get(passage.id),
-                depth=trace.depth,
-                text=passage.text,
-            )
-            for passage in (pool.passages[place] for place in found)
-            if passage.id not in in_context
+            RetrievalMiss(passage_id=p.id, true_rank=ranks.get(p.id), depth=depth, text=p.text)
+            for p in those
+            if p.id not in in_context
         )
         nearest = [pool.passages[place].id for place in self.nearest.get(queries[0], ())]
         dense = {id_: rank for rank, id_ in enumerate(nearest, start=1)}
-        return tuple(
-            _classify(
-                miss,
-                _word_numbers(queries[0], miss.missed.passage_id, miss.missed.text, pool)
-                | {"dense_rank": dense.get(miss.missed.passage_id)},
-            )
-            for miss in find_missed_passages(
-                trace, RetrievalOutcome("unlabelled", missed=missed), pool, k
-            )
-        )
+        outcome = RetrievalOutcome("unlabelled", missed=missed)
+        located = []
+        for miss in find_missed_passages(trace, outcome, pool, k):
+            id_ = miss.missed.passage_id
+            words = _word_numbers(queries[0], id_, miss.missed.text, pool)
+            located.append(_classify(miss, words | {"dense_rank": dense.get(id_)}))
+        return tuple(located)
 
 
 @dataclass(frozen=True)

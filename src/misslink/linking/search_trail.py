@@ -65,10 +65,7 @@ class SearchTrail:
 
     def stored_text(self, passage_id: str) -> str | None:
         """Its text in the listed corpus."""
-        pool = self.measured.pool
-        if pool is None or not pool.listed or passage_id not in pool.position:
-            return None
-        return pool.passages[pool.position[passage_id]].text
+        return self.measured.pool.text(passage_id) if self.measured.pool.listed else None
 
     def _stage(self, miss: RetrievalMiss) -> tuple[LostAt, dict[str, Any]]:
         if miss.status == "not_indexed":
@@ -88,11 +85,10 @@ class SearchTrail:
         """What shows that most of what finds a passage, of all that was asked, is in no query."""
         case, pool = self.case, self.measured.pool
         queries = [call.query for call in self.trace.calls if not call.nested]
-        if pool is None or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
+        text = pool.text(passage_id)
+        if text is None or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
             return None
-        if passage_id not in pool.position:
-            return None
-        held = passage_words(pool.passages[pool.position[passage_id]].text)
+        held = passage_words(text)
         said = (turn.content for turn in case.history if turn.role == "user")
         asked = {*stems(" ".join((case.question, case.standalone_question or "", *said)))}
         kept = set(stems(" ".join(queries)))
