@@ -250,11 +250,15 @@ class NeedLocator:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
         question = self.known.case.judged_question
         own = content_stems(need.text) - content_stems(question)
-        for c in self.candidates:
-            holds_most = 2 * len(own.intersection(passage_words(c.text))) > len(own)
-            if c.labelled and (holds_most or self._is_on_subject(c.text)):
-                return False
-        return self.lacks is not None and self.lacks(need.text, question)
+        texts = (c.text for c in self.candidates if c.labelled)
+        return (
+            self.lacks is not None
+            and not any(
+                2 * len(own & passage_words(text)) > len(own) or self._is_on_subject(text)
+                for text in texts
+            )
+            and self.lacks(need.text, question)
+        )
 
     def _by_label(self, need: Need) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows.
@@ -321,19 +325,13 @@ class NeedLocator:
 
     def _in_prompt(self, need: Need, by: str, passage_id: str | None) -> LocatedNeed:
         lacking = need.stated in {"omits", "contradicts"} or (self.failed and not need.stated)
-        lost_at = "answer" if lacking else None
-        at = {"lost_at": lost_at, "by": by, "passage_id": passage_id}
+        at = {"lost_at": "answer" if lacking else None, "by": by, "passage_id": passage_id}
         return LocatedNeed(need.model_copy(update=at))
 
     def _lost(self, need: Need, candidate: Candidate, by: str) -> LocatedNeed:
         miss = candidate.miss
-        update = {
-            "lost_at": candidate.lost_at,
-            "by": by,
-            "passage_id": miss.passage_id,
-            "true_rank": miss.true_rank,
-        }
-        return LocatedNeed(need.model_copy(update=update), candidate)
+        at = {"lost_at": candidate.lost_at, "by": by, "passage_id": miss.passage_id}
+        return LocatedNeed(need.model_copy(update=at | {"true_rank": miss.true_rank}), candidate)
 
     def find_shown(self, need: Need) -> Passage | None:
         """The shown passage that holds a need by its words, or the first of several that do.

@@ -325,19 +325,19 @@ class OwnerRules:
     def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
         """The needs; lost at the data or the index is one that a passage in the prompt contradicts."""
         rows = self.table.rows
-        only, changed = rows[0] if len(rows) == 1 else None, dict[int, dict[str, Any]]()
+        only, needs = rows[0] if len(rows) == 1 else None, {id(row): row.need for row in rows}
         for item in explained:
             index = item.claim
             row = only if index is None else self._behind(index) or only
-            stage = _DATA_STAGES.get(item.reason_code)
-            if row and stage and not row.is_lost:
-                changed[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
-            named = (c for c in self.locator.candidates if c.miss.passage_id == item.passage_id)
-            misread = item.failure == "contradicts_context"  # which tells of no other passage
-            if row and row.is_lost and not misread and (tied := next(named, None)):
-                changed[id(row)] = {"lost_at": tied.lost_at, "passage_id": item.passage_id}
-        updates = ((row.need, changed.get(id(row))) for row in rows)
-        return tuple(need.model_copy(update=update) if update else need for need, update in updates)
+            stage: str | None = _DATA_STAGES.get(item.reason_code)
+            if row and row.is_lost:
+                named = (c for c in self.locator.candidates if c.miss.passage_id == item.passage_id)
+                misread = item.failure == "contradicts_context"  # which tells of no other passage
+                stage = next((c.lost_at for c in named if not misread), None)
+            if row and stage:
+                update = {"lost_at": stage, "passage_id": item.passage_id}
+                needs[id(row)] = row.need.model_copy(update=update)
+        return tuple(needs.values())
 
     def _behind(self, index: int) -> LocatedNeed | None:
         """The need that a claim is about: it contradicts it, shares half of its words, or its passage."""
@@ -496,7 +496,12 @@ class OwnerRules:
     def _explain_unanswerable(self) -> FailureEvidence:
         """Why there is an answer although the gold set says that there is none."""
         known = self.known
-        holds = not known.by_heuristic and known.sufficient_judge == "yes"
+        holds = known.sufficient_judge == "yes"  # or, by words alone, those of the question
+        if known.by_heuristic:
+            asked = content_stems(known.case.judged_question)
+            texts = {passage.id: passage_words(passage.text) for passage in known.context}
+            answering = filter(self._answers, known.claims)
+            holds = any(asked <= texts[claim.evidence[0].passage_id] for claim in answering)
         if known.answer == "faithful" and holds:
             cited = next((item for claim in known.claims for item in claim.evidence), None)
             return _because("gold_suspect", "answerable_after_all", cited=cited)
