@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from itertools import product
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
@@ -561,17 +562,10 @@ class OwnerRules:
         trusted = self.level in LABELLED or not known.by_heuristic
         relevant = ((known.relevant if trusted else frozenset()) | {holder}) - rests_on
         texts = [passage.text for passage in known.context if passage.id in relevant]
-        texts += [
-            candidate.text
-            for candidate in self.locator.candidates
-            if candidate.labelled or candidate.miss.passage_id == holder
-        ]
-        return any(
-            _is_copy(passage.text, text, question)
-            for passage in known.context
-            if passage.id in rests_on
-            for text in texts
-        )
+        for one in self.locator.candidates:
+            texts += [one.text] if one.labelled or one.miss.passage_id == holder else []
+        cited = [passage.text for passage in known.context if passage.id in rests_on]
+        return any(_is_copy(*pair, question) for pair in product(cited, texts))
 
     def _note(self) -> FailureEvidence | None:
         """What a passed case says about the gold set or the model's memory."""
