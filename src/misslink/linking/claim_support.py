@@ -225,6 +225,8 @@ def _read_reply(
         supports = item.relation == "would_support" and not is_part
         named = (item.passage, item.quote), (item.missed_passage, item.missed_quote)
         for number, quote in () if unrelated else named:
+            if not quote:
+                continue
             located = _locate_quote(quote, number, claim, passages, question, supports=supports)
             if located is not None and relations[claim, located[0]].relation == "unrelated":
                 relations[claim, located[0]] = PairRelation(
@@ -234,7 +236,7 @@ def _read_reply(
 
 
 def _locate_quote(
-    quote: str | None,
+    quote: str,
     number: int | None,
     claim: str,
     passages: Texts,
@@ -248,7 +250,7 @@ def _locate_quote(
     support the claim only has to be there.
     """
     named = passages[number - 1 : number] if number and number > 0 else ()
-    for text in dict.fromkeys((*named, *passages)) if quote else ():
+    for text in dict.fromkeys((*named, *passages)):
         place = verify_quote(quote, text, claim, question, supports=supports)
         if place is not None:
             return text, text[place.start : place.end]

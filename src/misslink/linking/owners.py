@@ -277,8 +277,8 @@ class OwnerRules:
                 notes = (noted.failure,)
                 return self._link("passed", describe_evidence(noted), [noted], notes=notes)
             passed = Reason(code="passed", answer=known.answer, correct=bool(known.correct))
-            reason = Reason(code="rightly_declined") if known.declined else passed
-            return self._link("passed", str(reason))
+            declined = Reason(code="rightly_declined")
+            return self._link("passed", str(declined if known.declined else passed))
         if known.has_no_answer and not known.declined:
             explained = [self._explain_unanswerable()]
         elif known.bad_claims:
