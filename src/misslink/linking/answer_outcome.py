@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from misslink.judge.calibration import Calibration
@@ -137,11 +138,10 @@ class AnswerOutcome:
             judged=bool(verdicts),
             unknown_reason=answer_unknown or correct_unknown,
         )
-        if known.has_no_answer and by_heuristic and known.answer == "faithful":
+        is_answer = known.answer == "faithful" and by_heuristic
+        if is_answer and known.has_no_answer and _declines_part(trace):
             # A fact beside it that the passages state is no answer to what has none.
-            answered = trace.answer or ""
-            if any(declines(answered[a:b]) for a, b in sentence_spans(answered)):
-                return replace(known, answer="declined", declined=True)
+            return replace(known, answer="declined", declined=True)
         if not known._is_unread:
             return known
         unread = None if correct else str(Reason(code="language_unread"))
@@ -232,7 +232,7 @@ class AnswerOutcome:
         """The claims that a failure mode may rest on; none of an uncertain verdict."""
         return self.all_claims if self.answer in {"faithful", "unfaithful"} else ()
 
-    @property
+    @cached_property
     def bad_claims(self) -> tuple[tuple[int, Claim], ...]:
         """The claims that are unsupported, contradicted or wrong, with their index."""
         return tuple(
@@ -257,14 +257,18 @@ def _is_complete(
     trace: Trace, completeness: Verdict | None, response: Verdict | None
 ) -> bool | None:
     """Whether an answer states enough of the reference, and declines no part of what was asked."""
-    answer = trace.answer or ""
     partly = response is not None and response.value == _PARTLY
     stated = completeness.value if completeness else None
-    if partly and stated != 1 and any(declines(answer[a:b]) for a, b in sentence_spans(answer)):
+    if partly and stated != 1 and _declines_part(trace):
         return False
     if stated is None:
         return None
     return stated > MIN_COMPLETE or (stated == MIN_COMPLETE and not partly)
+
+
+def _declines_part(trace: Trace) -> bool:
+    answer = trace.answer or ""
+    return any(declines(answer[start:end]) for start, end in sentence_spans(answer))
 
 
 _PARTLY = 0.5  # the value of an answer that addresses a part of the question

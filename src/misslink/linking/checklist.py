@@ -193,11 +193,9 @@ def _context_recall(
             deep.append((len(outcome.found) + reached) / needed)
     missing = Estimate.missing(Reason(code="no_relevant_and_search"))
     at_k = mean(first, seed=seed) if first else missing
-    at_depth = missing
+    at_depth = Estimate.missing(Reason(code="not_asked_deeper")) if first else missing
     if deep and any(trace.depth is not None for _, trace in pairs):
         at_depth = mean(deep, seed=seed)
-    elif first:
-        at_depth = Estimate.missing(Reason(code="not_asked_deeper"))
     numbers: dict[str, Any] = {"recall_in_context": at_k, "recall_at_depth": at_depth}
     numbers["not_indexed"] = sum(
         miss.status == "not_indexed" for missed in measured.missed.values() for miss in missed

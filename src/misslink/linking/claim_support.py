@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -18,9 +17,9 @@ from misslink.judge.protocol import Ask, Judge, Reply, judge_info, unwrap_judge
 from misslink.judge.tokens import estimate_ask_tokens, estimate_tokens
 from misslink.linking.missed_passages import shared_stem_share
 from misslink.matching import Passages, verify_quote
-from misslink.text.languages import MIN_LANGUAGE_WORDS
+from misslink.text.languages import MIN_LANGUAGE_WORDS, short_words
 from misslink.text.near_duplicates import passage_words
-from misslink.text.normalization import UNSPACED, content_stems, fold
+from misslink.text.normalization import content_stems
 from misslink.types import Claim, ClaimLink, RetrievalMiss
 
 Relation = Literal["would_support", "would_contradict", "unrelated"]
@@ -40,7 +39,6 @@ MIN_SHARED_STEMS = 0.15
 # topic for two languages; this one 6% (RAGTruth), 14% (BEGIN) and 1% (CLAPNQ).
 MIN_COMMON_WORDS = 0.15
 _MIN_TIED = 0.5  # of a claim's stems, in a passage that the heuristic judge ties it to
-_SHORT_WORD = 4  # letters
 _MAX_HALVINGS = 4  # as of an examination: who refuses a sixteenth refuses for another reason
 _REPLY_OVERHEAD = 64  # tokens of a reply that are of no claim
 # Tokens of an entry beside its quote: the numbers, the label and the field names. A quote is rarely
@@ -103,8 +101,6 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
     >>> related_share("The ferry leaves at nine.", "Gulls nest under the roof.") is not None
     False
     """
-    if not passage.strip():
-        return None
     share = shared_stem_share(claim, passage)
     if share >= MIN_SHARED_STEMS:
         return share
@@ -114,21 +110,10 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
 
 
 def _differ_in_language(claim: str, passage: str) -> bool:
-    claim_words = _short_words(claim)
-    if len(claim_words) < MIN_LANGUAGE_WORDS:
-        return False
-    passage_words = _short_words(passage)
-    if len(passage_words) < MIN_LANGUAGE_WORDS:
+    claim_words, passage_words = short_words(claim), short_words(passage)
+    if min(len(claim_words), len(passage_words)) < MIN_LANGUAGE_WORDS:
         return False
     return len(claim_words & passage_words) < MIN_COMMON_WORDS * len(claim_words)
-
-
-@lru_cache(maxsize=8_192)
-def _short_words(text: str) -> frozenset[str]:
-    """Every language has its own; in scripts without blanks a character is a word."""
-    folded = fold(text)
-    words = {word for word in set(folded.split()) if len(word) <= _SHORT_WORD and word.isalpha()}
-    return frozenset(words if folded.isascii() else words.union(UNSPACED.findall(folded)))
 
 
 def render_claim_needs(
@@ -166,8 +151,9 @@ async def judge_claim_needs(
         if not chosen:
             return {}
         # As the answer and the gold set have them: the same case asks the same.
-        some = tuple(claim for claim in claims if any(claim == pair[0] for pair in chosen))
-        texts = tuple(text for text in passages if any(text == pair[1] for pair in chosen))
+        near_claims, near_texts = map(set, zip(*chosen, strict=True))
+        some = tuple(filter(near_claims.__contains__, claims))
+        texts = tuple(filter(near_texts.__contains__, passages))
         count = sum(text in shown for text in texts)
         ask = render_claim_needs(question, some, texts, count, prompts=prompts)
         reply = await ask_safely(judge, ask)
@@ -235,13 +221,13 @@ def _read_reply(
         nothing = PairRelation("unrelated", None, chance if unrelated else None, judge_name)
         for text in passages:
             relations.setdefault((claim, text), nothing)
+        is_part = item.extent == "part"
+        supports = item.relation == "would_support" and not is_part
         named = (item.passage, item.quote), (item.missed_passage, item.missed_quote)
-        for number, quote in named:
-            located = None
-            is_part = item.extent == "part"
-            if quote and not unrelated:
-                relation = None if is_part else item.relation
-                located = _locate_quote(quote, number, claim, passages, question, relation)
+        for number, quote in () if unrelated else named:
+            if not quote:
+                continue
+            located = _locate_quote(quote, number, claim, passages, question, supports=supports)
             if located is not None and relations[claim, located[0]].relation == "unrelated":
                 relations[claim, located[0]] = PairRelation(
                     item.relation, located[1], chance, judge_name, is_part
@@ -255,15 +241,15 @@ def _locate_quote(
     claim: str,
     passages: Texts,
     question: str,
-    relation: Relation | None,
+    *,
+    supports: bool,
 ) -> tuple[str, str] | None:
     """The passage that holds a quote, and the quote as it is written there.
 
-    The named passage goes first; the words decide, as a number is easily mistaken. A quote of a
-    part (without `relation`) only has to be there.
+    The named passage goes first; the words decide, as a number is easily mistaken. A quote that need not
+    support the claim only has to be there.
     """
     named = passages[number - 1 : number] if number and number > 0 else ()
-    supports = relation == "would_support"
     for text in dict.fromkeys((*named, *passages)):
         place = verify_quote(quote, text, claim, question, supports=supports)
         if place is not None:
@@ -271,11 +257,7 @@ def _locate_quote(
     return None
 
 
-_RELATION_STRENGTH: Mapping[Relation, int] = {
-    "would_support": 2,
-    "would_contradict": 1,
-    "unrelated": 0,
-}
+_WEAKEST_FIRST: tuple[Relation, ...] = ("unrelated", "would_contradict", "would_support")
 _NO_RANK = float("inf")  # behind every passage that has a rank
 
 
@@ -302,44 +284,26 @@ def link_claims(
     tuple of ClaimLink
         One for each claim, in their order; empty where no missed passage's text is known.
     """
-    known = [(passage, passage.text or passage.evidence or "") for passage in missed]
-    known = [(passage, text) for passage, text in known if text]
-    if not known:
-        return ()
-    texts = tuple(dict.fromkeys(claim.text for _, claim in claims))
-    unique = tuple(dict.fromkeys(text for _, text in known))
-    relations = _heuristic_relations(texts, unique, said or {})
+    known = [(each, text) for each in missed if (text := each.text or each.evidence)]
     return tuple(
-        _strongest_link(index, [(passage, relations[claim.text, text]) for passage, text in known])
-        for index, claim in claims
+        _strongest_link(index, claim, known, said or {}) for index, claim in claims if known
     )
 
 
-def _heuristic_relations(
-    claims: Sequence[str], passages: Sequence[str], said: PairRelations
-) -> PairRelations:
-    """The relation of every pair: as said, else by the heuristic judge.
-
-    Pairs that share too little are unrelated without a check: reading the passage is what takes time.
-    """
-    nothing = PairRelation("unrelated", None, None)
-    relations = {(claim, text): nothing for text in passages for claim in claims} | said
-    for text in passages:
-        unsaid = (claim for claim in claims if (claim, text) not in said)
-        near = [claim for claim in unsaid if shared_stem_share(claim, text) >= _MIN_TIED]
-        for claim in near:
-            relations[claim, text] = PairRelation(*Passages.of((text,)).match(claim).relation)
-    return relations
-
-
 def _strongest_link(
-    index: int, candidates: Sequence[tuple[RetrievalMiss, PairRelation]]
+    index: int,
+    claim: Claim,
+    known: Sequence[tuple[RetrievalMiss, str]],
+    said: PairRelations,
 ) -> ClaimLink:
     """The link of a claim to the passage that says most of it; the first of equals."""
+    pairs = [
+        (each, said.get((claim.text, text)) or _relate(claim.text, text)) for each, text in known
+    ]
     passage, relation = max(
-        candidates,
+        pairs,
         key=lambda pair: (
-            _RELATION_STRENGTH[pair[1].relation],
+            _WEAKEST_FIRST.index(pair[1].relation),
             pair[1].probability or 0.0,
             pair[0].grade,
             -(pair[0].true_rank or _NO_RANK),
@@ -356,3 +320,13 @@ def _strongest_link(
         probability=relation.probability,
         by=relation.by,
     )
+
+
+def _relate(claim: str, passage: str) -> PairRelation:
+    """The relation of a pair by the heuristic judge.
+
+    One that shares too little is unrelated without a check: reading the passage is what takes time.
+    """
+    if shared_stem_share(claim, passage) < _MIN_TIED:
+        return PairRelation("unrelated", None, None)
+    return PairRelation(*Passages.of((passage,)).match(claim).relation)

@@ -23,7 +23,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import partial
 from typing import TYPE_CHECKING
 
 from misslink.case_fields import conversation_turns
@@ -41,8 +41,7 @@ from misslink.retrieval import (
     retrieval_outcome,
 )
 from misslink.stats.roc import CaseScore
-from misslink.text.near_duplicates import passage_words
-from misslink.text.normalization import stems
+from misslink.text.normalization import content_stems
 from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ class MissMeasurements:
         Needs given as evidence that one passage carries whole, and that take two.
     outcomes : mapping of str to RetrievalOutcome
         By case.
-    pool : PassagePool or None
+    pool : PassagePool
         What is searched for the cases without labels.
     prompted_before : mapping of str to mapping of str to int
         By case, the passages in the prompts of earlier turns, each with the last of these turns.
@@ -124,7 +123,7 @@ class MissMeasurements:
     whole: int = 0
     split: int = 0
     outcomes: Mapping[str, RetrievalOutcome] = field(default_factory=dict)
-    pool: PassagePool | None = None
+    pool: PassagePool = field(default_factory=lambda: PassagePool((), None))
     prompted_before: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     nearest: Mapping[str, Sequence[int]] = field(default_factory=dict)
     deepen: DeepSearch | None = None
@@ -142,7 +141,7 @@ class MissMeasurements:
     @property
     def lacks_fact(self) -> Callable[[str, str], bool] | None:
         """As `PassagePool.lacks_fact`; None without a full list of the index."""
-        return self.pool.lacks_fact if self.pool is not None and self.pool.listed else None
+        return self.pool.lacks_fact if self.pool.listed else None
 
     def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
         """The passage of the index that is clearly most about the question; None where none is.
@@ -150,14 +149,13 @@ class MissMeasurements:
         It has most of the question's content words; outside of the prompt it also has 1.2 times the
         BM25 score of all that was shown.
         """
-        context = trace.context(k)
-        places = [self.pool.position.get(passage.id) for passage in context] if self.pool else []
-        if self.pool is None or not self.pool.listed or not self.pool.passages or None in places:
+        places = [self.pool.position.get(passage.id, -1) for passage in trace.context(k)]
+        if not self.pool.listed or not self.pool.passages or -1 in places:
             return None
         scores = self.pool.scores(question)
         (best,) = top_places(scores, 1)
-        shown = max((place for place in places if place is not None), key=scores.item, default=None)
-        if shown is not None and scores[best] < CLEARLY_ABOVE * scores[shown]:
+        shown = max(places, key=scores.item, default=best)
+        if scores[best] < CLEARLY_ABOVE * scores[shown]:
             if scores[best] > scores[shown]:
                 return None
             best = shown
@@ -170,41 +168,29 @@ class MissMeasurements:
         BM25 and, where `nearest` has the query, meaning, fused. The first query is the question,
         which the ranks are of.
         """
-        pool = self.pool
-        if pool is None or not pool.passages:
-            return ()
-        in_context = {passage.id for passage in trace.context(k)}
+        pool, in_context = self.pool, {passage.id for passage in trace.context(k)}
         found: dict[int, None] = {}
-        for query in queries:
-            rankings = [
-                top_places(pool.scores(query), FUSION_DEPTH, above=0),
-                self.nearest.get(query, ()),
-            ]
+        for query in queries if pool.passages else ():
+            by_words = top_places(pool.scores(query), FUSION_DEPTH, above=0)
+            rankings = [by_words, self.nearest.get(query, ())]
             found |= dict.fromkeys(fuse_rankings(rankings, _SEARCHED + len(in_context)))
         retrieved = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
         ranks = {passage.id: passage.rank for passage in trace.deeper} | retrieved
+        depth, those = trace.depth, (pool.passages[place] for place in found)
         missed = tuple(
-            RetrievalMiss(
-                passage_id=passage.id,
-                true_rank=ranks.get(passage.id),
-                depth=trace.depth,
-                text=passage.text,
-            )
-            for passage in (pool.passages[place] for place in found)
-            if passage.id not in in_context
+            RetrievalMiss(passage_id=p.id, true_rank=ranks.get(p.id), depth=depth, text=p.text)
+            for p in those
+            if p.id not in in_context
         )
         nearest = [pool.passages[place].id for place in self.nearest.get(queries[0], ())]
         dense = {id_: rank for rank, id_ in enumerate(nearest, start=1)}
-        return tuple(
-            _classify(
-                miss,
-                _word_numbers(queries[0], miss.missed.passage_id, miss.missed.text, pool)
-                | {"dense_rank": dense.get(miss.missed.passage_id)},
-            )
-            for miss in find_missed_passages(
-                trace, RetrievalOutcome("unlabelled", missed=missed), pool, k
-            )
-        )
+        outcome = RetrievalOutcome("unlabelled", missed=missed)
+        located = []
+        for miss in find_missed_passages(trace, outcome, pool, k):
+            id_ = miss.missed.passage_id
+            words = _word_numbers(queries[0], id_, miss.missed.text, pool)
+            located.append(_classify(miss, words | {"dense_rank": dense.get(id_)}))
+        return tuple(located)
 
 
 @dataclass(frozen=True)
@@ -280,20 +266,17 @@ async def measure_misses(
     among = pool
     if step > 1 or any(passage.id not in pool.position for _, passage in located):
         among = PassagePool((), [*pool.passages[::step], *(passage for _, passage in located)])
-    semantic = None
+    semantic = EmbeddingSimilarity({}, {})
     if embedder is not None:
         pooled = among.position if located else ()
         semantic = await _embed_texts(embedder, observed, texts, pooled)
     pairs = _similarity_samples(observed, trace_of, texts, semantic, tuple(among.position), seed)
     measurer = _MissMeasurer(
-        texts,
         semantic,
         cosines=sorted(cosine for _, cosine in pairs.known),
         shares=sorted(share for _, share in (*pairs.shared_found, *pairs.shared_missed)),
         among=among,
-        dense=semantic.ranks([(case.id, passage.id) for case, passage in located], among.position)
-        if semantic
-        else {},
+        dense=semantic.ranks([(case.id, passage.id) for case, passage in located], among.position),
     )
     matches = [match for one in observed for match in one.outcome.found]
     whole = sum(match.need.evidence is not None and not match.split for match in matches)
@@ -308,7 +291,7 @@ async def measure_misses(
         },
         outcomes={one.case.id: one.outcome for one in observed},
         pairs=pairs,
-        embedding=embedder.name if embedder is not None and semantic is not None else None,
+        embedding=embedder.name if embedder is not None and semantic.questions else None,
         corpus=len(corpus) if corpus is not None else None,
         whole=whole,
         split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
@@ -336,8 +319,7 @@ def _prompted_before(
 class _MissMeasurer:
     """The ranks and distributions of a whole run, looked up for one missed passage at a time."""
 
-    texts: Mapping[str, str]
-    semantic: EmbeddingSimilarity | None
+    semantic: EmbeddingSimilarity
     cosines: Sequence[float]
     shares: Sequence[float]
     among: PassagePool
@@ -345,38 +327,31 @@ class _MissMeasurer:
 
     def classify(self, case: Case, miss: MissEvidence) -> RetrievalMiss:
         """The missed passage of a case, measured and classified."""
-        missed, above = miss.missed, miss.missed.above
-        if self.semantic is not None:
-            above = tuple(
-                rival.model_copy(update={"cosine": self.semantic.cosine(case.id, rival.passage_id)})
-                for rival in above
-            )
-        numbers = {**missed.measured, **self._numbers(case, miss)}
-        counted = numbers.get("cosine") is not None and not miss.halves
-        standalone = None if case.judged_question == case.question else case.judged_question
+        missed, counted = miss.missed, not miss.halves
+        above, cosine = missed.above, partial(self.semantic.cosine, case.id)
+        if self.semantic.questions:
+            above = tuple(r.model_copy(update={"cosine": cosine(r.passage_id)}) for r in above)
+        numbers: dict[str, float | None] = {**missed.measured}
+        own = None
+        if miss.passage is not None:
+            id_, text = miss.passage.id, miss.passage.text
+            own = cosine(id_)
+            words = _word_numbers(case.judged_question, id_, text, self.among)
+            share = words["shared_stems"]
+            numbers |= words | {
+                "shared_stems_percentile": percentile_rank(share, self.shares, counted=counted),
+                "dense_rank": self.dense.get((case.id, id_)),
+                "cosine": own,
+                "cosine_percentile": percentile_rank(own, self.cosines, counted=counted),
+                "cosine_kth": None if miss.last is None else cosine(miss.last),
+            }
         miss = replace(
             miss,
             missed=missed.model_copy(update={"above": above}),
-            pairs=max(0, len(self.cosines) - counted),
-            standalone=standalone,
+            pairs=max(0, len(self.cosines) - (counted and own is not None)),
+            standalone=None if case.judged_question == case.question else case.judged_question,
         )
         return _classify(miss, numbers)
-
-    def _numbers(self, case: Case, miss: MissEvidence) -> dict[str, float | None]:
-        if miss.passage is None:
-            return {}
-        id_, counted = miss.passage.id, not miss.halves
-        numbers = _word_numbers(case.judged_question, id_, self.texts.get(id_), self.among)
-        share = numbers["shared_stems"]
-        numbers["shared_stems_percentile"] = percentile_rank(share, self.shares, counted=counted)
-        numbers["dense_rank"] = self.dense.get((case.id, id_))
-        if self.semantic is not None:
-            cosine = self.semantic.cosine(case.id, id_)
-            numbers["cosine"] = cosine
-            numbers["cosine_percentile"] = percentile_rank(cosine, self.cosines, counted=counted)
-            if miss.last is not None:
-                numbers["cosine_kth"] = self.semantic.cosine(case.id, miss.last)
-        return numbers
 
 
 def _word_numbers(
@@ -417,23 +392,25 @@ async def _embed_texts(
     observed: Sequence[_ObservedCase],
     texts: Mapping[str, str],
     among: Iterable[str],
-) -> EmbeddingSimilarity | None:
-    """Embed questions and passages; None where no case has a needed passage with a text.
+) -> EmbeddingSimilarity:
+    """Embed questions and passages, both in one batch; nothing where no case has a needed passage with a text.
 
     Only what is measured is embedded: where nothing was missed, the needed passages alone.
     """
     included = [one for one in observed if any(m.passage for m in one.missed) or any(one.needed)]
     if not included:
-        return None
+        return EmbeddingSimilarity({}, {})
     ids = [passage.id for one in included for passage, _ in one.needed]
     ids += among
     for miss in (miss for one in included for miss in one.missed):
         ids += [miss.last] if miss.last is not None else []
         ids += [rival.passage_id for rival in miss.missed.above]
-    return await EmbeddingSimilarity.embed(
-        embedder,
-        {one.case.id: one.case.judged_question for one in included},
-        {id_: texts[id_] for id_ in ids if id_ in texts},
+    read = {id_: texts[id_] for id_ in ids if id_ in texts}
+    asked = {one.case.id: one.case.judged_question for one in included}
+    questions = await embedder.queries(list(asked.values()))
+    passages = await embedder.documents(list(read.values()))
+    return EmbeddingSimilarity(
+        dict(zip(asked, questions, strict=True)), dict(zip(read, passages, strict=True))
     )
 
 
@@ -441,7 +418,7 @@ def _similarity_samples(
     observed: Sequence[_ObservedCase],
     traces: Mapping[str, Trace],
     texts: Mapping[str, str],
-    semantic: EmbeddingSimilarity | None,
+    semantic: EmbeddingSimilarity,
     among: Sequence[str],
     seed: int,
 ) -> SimilaritySamples:
@@ -457,14 +434,13 @@ def _similarity_samples(
             share = _shared_stems(case.judged_question, texts.get(passage.id))
             if share is not None:
                 samples["shared_found" if in_context else "shared_missed"].append((case.id, share))
-            if semantic is None or not semantic.knows(case.id, passage.id):
+            if not semantic.knows(case.id, passage.id):
                 continue
             groups.append(("known", passage.id))
             drawn = generator.integers(0, len(among), _RANDOM_PASSAGES).tolist() if among else ()
             groups += [("random", among[i]) for i in drawn if among[i] not in needed]
-        if semantic is None:
-            continue
-        if one.outcome.retrieval not in {"unlabelled", "not_needed", "unknown"}:
+        labelled = one.outcome.retrieval in {"hit", "partial", "miss"}
+        if labelled and semantic.questions:
             retrieved = traces[case.id].retrieved
             relevant = relevant_ids(case, retrieved)
             groups += [
@@ -489,15 +465,6 @@ class EmbeddingSimilarity:
 
     questions: Mapping[str, NDArray[np.float32]]
     passages: Mapping[str, NDArray[np.float32]]
-
-    @classmethod
-    async def embed(
-        cls, embedder: Embedder, questions: Mapping[str, str], passages: Mapping[str, str]
-    ) -> EmbeddingSimilarity:
-        """Embed texts by id, the questions and the passages in one batch each."""
-        asked = await embedder.queries(list(questions.values()))
-        read = await embedder.documents(list(passages.values()))
-        return cls(dict(zip(questions, asked, strict=True)), dict(zip(passages, read, strict=True)))
 
     def knows(self, question: str, passage: str) -> bool:
         """Whether both were embedded."""
@@ -539,12 +506,6 @@ def asked_share(question: str, text: str) -> float:
 
 def _shared_stems(question: str, text: str | None) -> float | None:
     """Share of the question's content stems that a passage has; None without a stem or a text."""
-    asked = _question_stems(question)
-    if not asked or text is None:
+    if text is None or not content_stems(question):
         return None
-    return len(asked.intersection(passage_words(text))) / len(asked)
-
-
-@lru_cache(maxsize=16)  # one question is asked of several passages, one after the other
-def _question_stems(question: str) -> frozenset[str]:
-    return frozenset(stems(question))
+    return shared_stem_share(question, text)

@@ -137,6 +137,11 @@ class PassagePool:
             self._scores[query] = self.index.scores(stems(query))
         return self._scores[query]
 
+    def text(self, passage_id: str) -> str | None:
+        """The text of a passage; None where it is not known."""
+        place = self.position.get(passage_id)
+        return None if place is None else self.passages[place].text
+
     def weight(self, words: AbstractSet[str], passage_id: str) -> float:
         """How well words find a passage, as BM25 weighs them."""
         place = self.position.get(passage_id)

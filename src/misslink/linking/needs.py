@@ -146,20 +146,18 @@ class NeedLocator:
 
     def passed_table(self, needs: Sequence[Need]) -> NeedsTable:
         """The table of a case that did not fail, by the judge's word, the answer and the labels."""
-        known, rows = self.known, list[LocatedNeed]()
-        is_there = known.sufficient_judge == "yes" or self.level == "hit"
+        known, is_hit = self.known, self.level == "hit"
+        is_there = known.sufficient_judge == "yes" or is_hit
         is_there = is_there or (known.answer == "faithful" and bool(known.claims))
-        answered = known.judged and not known.declined
+        said = "states" if known.judged and not known.declined else None
+        rows = list[LocatedNeed]()
         for need in needs:
-            stated = need.stated or ("states" if answered else None)
-            told = need.model_copy(update={"stated": stated})
+            told = need.model_copy(update={"stated": need.stated or said})
             if is_there:
-                rows.append(
-                    self._in_prompt(told, "label" if self.level == "hit" else "judge", None)
-                )
+                rows.append(self._in_prompt(told, "label" if is_hit else "judge", None))
             else:
-                located = self._locate_label if need.source == "label" else self._by_label
-                rows.append(located(told))
+                by_label = need.source == "label"
+                rows.append(self._locate_label(told) if by_label else self._by_label(told))
         return NeedsTable(tuple(rows), stated_sufficiency(known, self.level))
 
     def contradicts_judge(self, needs: Sequence[Need]) -> bool:
@@ -191,6 +189,11 @@ class NeedLocator:
     @cached_property
     def _shown(self) -> tuple[Passage, ...]:
         return tuple(passage for passage in self.known.context if passage.text.strip())
+
+    @cached_property
+    def _ordered(self) -> tuple[Passage, ...]:
+        """Those on the subject of the question first."""
+        return tuple(sorted(self._shown, key=lambda one: not self._is_on_subject(one.text)))
 
     @cached_property
     def _stale(self) -> bool:
@@ -247,39 +250,38 @@ class NeedLocator:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""
         question = self.known.case.judged_question
         own = content_stems(need.text) - content_stems(question)
-        for c in self.candidates:
-            holds_most = 2 * len(own.intersection(passage_words(c.text))) > len(own)
-            if c.labelled and (holds_most or self._is_on_subject(c.text)):
-                return False
-        return self.lacks is not None and self.lacks(need.text, question)
+        texts = (c.text for c in self.candidates if c.labelled)
+        return (
+            self.lacks is not None
+            and not any(
+                2 * len(own & passage_words(text)) > len(own) or self._is_on_subject(text)
+                for text in texts
+            )
+            and self.lacks(need.text, question)
+        )
 
     def _by_label(self, need: Need) -> LocatedNeed:
-        """Where the labels say that a need is, which no text shows."""
+        """Where the labels say that a need is, which no text shows.
+
+        Of the labelled passages that were missed, one without a text holds what no text does.
+        """
         if self.level == "hit":
             return self._in_prompt(need, "label", None)
-        denied = self.level in {"miss", "partial"}
-        return (self._by_miss(need) if denied else None) or self._unlocated(need)
-
-    def _by_miss(self, need: Need) -> LocatedNeed | None:
-        """A need in the labelled passages that were missed: one that no text holds is in one without."""
-        missed = [candidate for candidate in self.candidates if candidate.labelled]
+        missed = [c for c in self.candidates if c.labelled and self.level in {"miss", "partial"}]
         best = max(missed, key=lambda c: (not c.text, c.miss.grade), default=None)
-        return None if best is None else self._lost(need, best, "label")
+        return self._unlocated(need) if best is None else self._lost(need, best, "label")
 
     def _locate_label(self, need: Need) -> LocatedNeed:
         """A labelled passage or evidence, where no reference says what it is needed for."""
-        missed = (c for c in self.candidates if c.labelled and self._is_of(c, need))
-        if candidate := next(missed, None):
-            return self._lost(need, candidate, "label")
+        for one in self.candidates:
+            miss, is_text = one.miss, one.miss.evidence == need.text
+            is_of = is_text if miss.evidence is not None else miss.passage_id == need.passage_id
+            if one.labelled and is_of:
+                return self._lost(need, one, "label")
         if self.level in {"hit", "partial"}:
             by = "matcher" if need.text != self.known.case.judged_question else "label"
             return self._in_prompt(need, by, need.passage_id)
         return self._unlocated(need)
-
-    def _is_of(self, candidate: Candidate, need: Need) -> bool:
-        if candidate.miss.evidence is not None:
-            return candidate.miss.evidence == need.text
-        return candidate.miss.passage_id == need.passage_id
 
     def _locate_question(self, need: Need) -> LocatedNeed:
         """An answer to the question, by what a judge says of the claims, or the question's words."""
@@ -323,19 +325,13 @@ class NeedLocator:
 
     def _in_prompt(self, need: Need, by: str, passage_id: str | None) -> LocatedNeed:
         lacking = need.stated in {"omits", "contradicts"} or (self.failed and not need.stated)
-        lost_at = "answer" if lacking else None
-        update = {"lost_at": lost_at, "by": by, "passage_id": passage_id}
-        return LocatedNeed(need.model_copy(update=update))
+        at = {"lost_at": "answer" if lacking else None, "by": by, "passage_id": passage_id}
+        return LocatedNeed(need.model_copy(update=at))
 
     def _lost(self, need: Need, candidate: Candidate, by: str) -> LocatedNeed:
         miss = candidate.miss
-        update = {
-            "lost_at": candidate.lost_at,
-            "by": by,
-            "passage_id": miss.passage_id,
-            "true_rank": miss.true_rank,
-        }
-        return LocatedNeed(need.model_copy(update=update), candidate)
+        at = {"lost_at": candidate.lost_at, "by": by, "passage_id": miss.passage_id}
+        return LocatedNeed(need.model_copy(update=at | {"true_rank": miss.true_rank}), candidate)
 
     def find_shown(self, need: Need) -> Passage | None:
         """The shown passage that holds a need by its words, or the first of several that do.
@@ -346,14 +342,13 @@ class NeedLocator:
             return self.asked
         if need.source == "label":
             return next((each for each in self._shown if each.id == need.passage_id), None)
-        ordered = sorted(self._shown, key=lambda one: not self._is_on_subject(one.text))
-        for passage in ordered:
+        for passage in self._ordered:
             if self.holds(passage.text, need):
                 return passage
         *_, own, alone = _subject(need.text, self.known.case.judged_question)
         parts = list[Passage]()
         found: set[str] = set()
-        for passage in () if alone else ordered:
+        for passage in () if alone else self._ordered:
             if more := own.intersection(passage_words(passage.text)) - found:
                 parts.append(passage)
                 found |= more
@@ -404,14 +399,14 @@ def keeps_subject(question: str, passage: str, other: str) -> bool:
 
     "3" alone may be of anything in the data sheet of the Aria-5.
     """
-    asked, here, there = (
-        {
-            *passage_words(text),
-            *((name.lower(), number) for name, number in _NUMBERED_NAME.findall(text)),
-        }
-        for text in (question, passage, other)
+    asked = _numbered_names(question)
+    return passage_words(question) & passage_words(passage) <= passage_words(other) and (
+        not asked or asked & _numbered_names(passage) <= _numbered_names(other)
     )
-    return asked & here <= there
+
+
+def _numbered_names(text: str) -> set[tuple[str, str]]:
+    return {(name.lower(), number) for name, number in _NUMBERED_NAME.findall(text)}
 
 
 def _repeats(missed: str, other: str, question: str) -> bool:
@@ -426,8 +421,21 @@ def _repeats(missed: str, other: str, question: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def states_claim(passage: str, claim: str, question: str) -> bool:
-    """Whether a passage alone, on the subject of the question, states a claim of a reference."""
-    if not _may_state(passage, claim, question):
+    """Whether a passage alone, on the subject of the question, states a claim of a reference.
+
+    It is read if it has the words: each name that claim and question share, and half of what the claim says
+    beyond the question. A claim that shares nothing with the question ("At seven.") needs half of that, too;
+    one that relates names by itself, such as a second hop, each of its own instead. Passages on like
+    subjects differ in little else: "pump A holds 43 bar", "pump B holds 43 bar".
+    """
+    names, around, own, alone = _subject(claim, question)
+    held = passage_words(passage)
+    if not (
+        names <= held
+        and alone <= held
+        and 2 * len(around & held) >= len(around)
+        and 2 * len(own & held) >= len(own)
+    ):
         return False
     # Passages state facts: they do not answer with the yes or no that the reference begins with.
     fact = strip_polarity(claim) or claim
@@ -436,33 +444,16 @@ def states_claim(passage: str, claim: str, question: str) -> bool:
     return compare(fact, [passage], question, of_reference=True) == "supported"
 
 
-def _may_state(passage: str, claim: str, question: str) -> bool:
-    """Whether a passage has the words to state a claim; else it is not read.
-
-    Each name that claim and question share, and half of what the claim says beyond the question. A
-    claim that shares nothing with the question ("At seven.") needs half of that, too; one that relates
-    names by itself, such as a second hop, each of its own instead. Passages on like subjects differ
-    in little else: "pump A holds 43 bar", "pump B holds 43 bar".
-    """
-    names, around, own, alone = _subject(claim, question)
-    held = passage_words(passage)
-    return (
-        names <= held
-        and alone <= held
-        and 2 * len(around & held) >= len(around)
-        and 2 * len(own & held) >= len(own)
-    )
-
-
 @lru_cache(maxsize=256)  # one claim is looked for in several passages, one after the other
 def _subject(claim: str, question: str) -> tuple[frozenset[str], ...]:
     """The names that a claim shares with its question, the words of one of which it has none, its own.
 
     Last the names of a claim that relates them by itself.
     """
-    asked, said = content_stems(question), content_stems(claim)
-    names = {name for name in subject_names(claim) - asked if not name[0].isdigit()}
-    own, nothing = said - asked, frozenset[str]()
-    alone = asked.isdisjoint(said) and len(names) > 1 and own > names
+    asked, said, nothing = content_stems(question), content_stems(claim), frozenset[str]()
+    own, alone = said - asked, nothing
+    if not asked & said:
+        names = frozenset(one for one in subject_names(claim) if not one[0].isdigit())
+        alone = names if len(names) > 1 and own > names else nothing
     around = nothing if alone or asked & said else asked
-    return subject_names(question) & said, around, own, frozenset(names) if alone else nothing
+    return subject_names(question) & said, around, own, alone

@@ -7,11 +7,10 @@ the generator.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from operator import itemgetter
+from functools import cached_property, lru_cache
+from itertools import product
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
@@ -82,6 +81,13 @@ _STAGE_MODES: Mapping[str, FailureMode] = {
     "filter": "retrieval_miss",
     "rank": "retrieval_miss",
     "unknown": "retrieval_miss",
+}
+
+
+_UNLOCATED: Mapping[str, tuple[FailureMode, str]] = {
+    "search": ("not_searched", "no_search"),
+    "prompt": ("dropped_from_prompt", "all_dropped"),
+    "index": ("not_indexed", "nothing_in_corpus"),
 }
 
 
@@ -270,7 +276,9 @@ class OwnerRules:
             if (noted := self._note()) is not None:
                 notes = (noted.failure,)
                 return self._link("passed", describe_evidence(noted), [noted], notes=notes)
-            return self._link("passed", _describe_pass(known))
+            passed = Reason(code="passed", answer=known.answer, correct=bool(known.correct))
+            declined = Reason(code="rightly_declined")
+            return self._link("passed", str(declined if known.declined else passed))
         if known.has_no_answer and not known.declined:
             explained = [self._explain_unanswerable()]
         elif known.bad_claims:
@@ -282,9 +290,8 @@ class OwnerRules:
             note = self.search.measured.outcomes[known.case.id].note
             reason = known.unknown_reason or note or describe_evidence(explained[0])
             return self._link("inconclusive", reason, unexplained=True)
-        order = list(FAILURE_MODES)
-        counts = Counter(item.failure for item in certain)
-        modes = sorted(counts, key=lambda mode: (-counts[mode], order.index(mode)))
+        found, order = [item.failure for item in certain], list(FAILURE_MODES)
+        modes = sorted(set(found), key=lambda mode: (-found.count(mode), order.index(mode)))
         first = next(item for item in certain if item.failure == modes[0])
         return self._link(modes[0], describe_evidence(first), certain, also=tuple(modes[1:]))
 
@@ -297,7 +304,8 @@ class OwnerRules:
     ) -> Link:
         reasons = {failure: reason} if failure else {}
         for item in explained:
-            reasons.setdefault(item.failure, describe_evidence(item))
+            if item.failure not in reasons:
+                reasons[item.failure] = describe_evidence(item)
         known = self.known
         return Link(
             case_id=known.case.id,
@@ -318,39 +326,35 @@ class OwnerRules:
     def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
         """The needs; lost at the data or the index is one that a passage in the prompt contradicts."""
         rows = self.table.rows
-        only, changed = rows[0] if len(rows) == 1 else None, dict[int, dict[str, Any]]()
+        only, needs = rows[0] if len(rows) == 1 else None, {id(row): row.need for row in rows}
         for item in explained:
             index = item.claim
-            row = only if index is None else self._behind[index] or only
-            stage = _DATA_STAGES.get(item.reason_code)
-            if row and stage and not row.is_lost:
-                changed[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
-            named = (c for c in self.locator.candidates if c.miss.passage_id == item.passage_id)
-            misread = item.failure == "contradicts_context"  # which tells of no other passage
-            if row and row.is_lost and not misread and (tied := next(named, None)):
-                changed[id(row)] = {"lost_at": tied.lost_at, "passage_id": item.passage_id}
-        return tuple(row.need.model_copy(update=changed.get(id(row))) for row in rows)
+            row = only if index is None else self._behind(index) or only
+            stage: str | None = _DATA_STAGES.get(item.reason_code)
+            if row and row.is_lost:
+                named = (c for c in self.locator.candidates if c.miss.passage_id == item.passage_id)
+                misread = item.failure == "contradicts_context"  # which tells of no other passage
+                stage = next((c.lost_at for c in named if not misread), None)
+            if row and stage:
+                update = {"lost_at": stage, "passage_id": item.passage_id}
+                needs[id(row)] = row.need.model_copy(update=update)
+        return tuple(needs.values())
 
-    @cached_property
-    def _behind(self) -> dict[int, LocatedNeed | None]:
-        """By index, the need behind each claim."""
-        return {index: self._need_behind(index, one) for index, one in enumerate(self.known.claims)}
-
-    def _need_behind(self, index: int, claim: Claim) -> LocatedNeed | None:
+    def _behind(self, index: int) -> LocatedNeed | None:
         """The need that a claim is about: it contradicts it, shares half of its words, or its passage."""
-        rows, words = self.table.rows, content_stems(claim.text)
+        claim, rows = self.known.claims[index], self.table.rows
+        words = content_stems(claim.text)
+
+        def shared(row: LocatedNeed) -> int:
+            return len(words & content_stems(row.need.text))
+
         facts = [row for row in rows if row.need.source == "reference"]
-        shared = [len(words & content_stems(row.need.text)) for row in facts]
-        best = max(zip(shared, facts, strict=True), key=itemgetter(0), default=None)
+        best = max(facts, key=shared, default=None)
         if claim.correct is False and best:
-            denied = (
-                pair
-                for pair in zip(shared, facts, strict=True)
-                if pair[1].need.stated == "contradicts"
-            )
-            return max(denied, key=itemgetter(0), default=best)[1]
-        if best and words and best[0] >= _SHARED * len(words):
-            return best[1]
+            denied = (row for row in facts if row.need.stated == "contradicts")
+            return max(denied, key=shared, default=best)
+        if best and words and shared(best) >= _SHARED * len(words):
+            return best
         if rows and rows[0].need.source == "question":
             return rows[0]
         tie = self.ties.get(index)
@@ -363,48 +367,45 @@ class OwnerRules:
 
     def _explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         """Why a claim is bad."""
-        need = self._behind[index]
+        need = self._behind(index)
         if claim.support == "supported" and not claim.messages:
             return self._explain_wrong(index, claim, need)
         if claim.support == "contradicted" and claim.evidence:
             cited = claim.evidence[0]
             return _because("contradicts_context", "contradicted_by_prompt", index, cited)
         lost = need if need is not None else self._standing_in
-        if lost is not None and lost.is_lost:
-            return self._explain_miss(index, lost)
-        if self._is_unknown(need):
-            return _because("inconclusive", "unknown_sufficiency", index)
+        if upstream := self._explain_upstream(index, need, lost):
+            return upstream
         if claim.correct is False and need is not None and (holder := need.need.passage_id):
             return _because("contradicts_context", "states_reference", index, passage=holder)
-        used = any(other.support == "supported" for other in self.known.claims)
-        mode, code = (
-            ("fabricated", "claim_unsupported") if used else ("ignored_context", "nothing_used")
-        )
-        return _because(mode, code, index, passage=self._first_relevant)
+        relevant = self._first_relevant
+        if any(other.support == "supported" for other in self.known.claims):
+            return _because("fabricated", "claim_unsupported", index, passage=relevant)
+        return _because("ignored_context", "nothing_used", index, passage=relevant)
 
-    def _is_unknown(self, need: LocatedNeed | None) -> bool:
-        """Whether it is not known if the prompt held what a claim, or the answer, needed."""
-        if need is not None:
-            return need.is_unknown
-        return any(row.is_unknown and row.need.stated != "states" for row in self.table.rows)
+    def _explain_upstream(
+        self, index: int | None, need: LocatedNeed | None, lost: LocatedNeed | None
+    ) -> FailureEvidence | None:
+        """The stage that lost what a claim, or the answer, needed; None where the prompt held it."""
+        if lost is not None and lost.is_lost:
+            return self._explain_miss(index, lost)
+        unstated = (row for row in self.table.rows if row.need.stated != "states")
+        if any(row.is_unknown for row in ((need,) if need is not None else unstated)):
+            return _because("inconclusive", "unknown_sufficiency", index)
+        return None
 
     def _explain_wrong(
         self, index: int, claim: Claim, need: LocatedNeed | None, *, answers: bool = False
     ) -> FailureEvidence:
         """Why a claim is wrong although a passage in the prompt supports it."""
-        known, question = self.known, self.known.case.judged_question
+        known, question, full = self.known, self.known.case.judged_question, self._texts
         cited = claim.evidence[0] if claim.evidence else None
-        full = {passage.id: passage.text for passage in known.trace.retrieved}
         for item in claim.evidence:
-            quote = fold(item.quote)
-            if item.passage_id in known.trace.shown and quote not in fold(full[item.passage_id]):
+            text, quote = full.get(item.passage_id, ""), fold(item.quote)
+            if item.passage_id in known.trace.shown and quote not in fold(text):
                 return _because("dropped_from_prompt", "passage_altered", index, item)
             stored = self.search.stored_text(item.passage_id)
-            if (
-                stored
-                and quote not in fold(stored)
-                and is_another_text(stored, full[item.passage_id])
-            ):
+            if stored and is_another_text(stored, text) and quote not in fold(stored):
                 return _because("conflicting_sources", "stale_passage", index, item)
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
@@ -413,21 +414,26 @@ class OwnerRules:
         # A number that follows from two quotes stands in neither.
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
         for item, text in zip(claim.evidence, texts, strict=True):
-            relevant = item.passage_id in known.relevant
-            told = derived or says_beyond(content_stems(item.quote), claim.text, question)
-            about = subject_names(question) <= passage_words(" ".join(texts) if derived else text)
+            relevant, own = item.passage_id in known.relevant, holder == item.passage_id
+            told = (relevant or answers or holder is not None) and (
+                derived or says_beyond(content_stems(item.quote), claim.text, question)
+            )
+            about = told and subject_names(question) <= passage_words(
+                " ".join(texts) if derived else text
+            )
             misread = (
                 need is not None
+                and (content_stems(claim.text) - content_stems(need.need.text)).isdisjoint(
+                    passage_words(text)
+                )
                 and states_claim(item.quote, need.need.text, question)
-                and not (content_stems(claim.text) - content_stems(need.need.text))
-                & content_stems(text)
             )
-            if misread or (relevant and holder == item.passage_id and not (told and about)):
+            if misread or (relevant and own and not about):
                 return _because("contradicts_context", "states_reference", index, item)
-            if holder in {None, item.passage_id} and (
-                (relevant and self.level in LABELLED) or (about and told and (relevant or answers))
+            labelled = self.level in LABELLED
+            if (own or holder is None) and (
+                (relevant and labelled) or (about and (relevant or answers))
             ):
-                labelled = self.level in LABELLED
                 code = "reference_contradicts_label" if labelled else "reference_contradicted"
                 if need is not None and need.need.stated == "omits":
                     code = "reference_says_other"
@@ -435,15 +441,8 @@ class OwnerRules:
             if told and holder in full and keeps_subject(question, full[holder], text):
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
         lost = need if need is not None and need.is_lost else self._standing_in
-        if lost is not None:
-            return self._explain_miss(index, lost)
-        unknown = self._is_unknown(need)
-        why = (
-            ("inconclusive", "unknown_sufficiency")
-            if unknown
-            else ("distracted", "irrelevant_passage")
-        )
-        return _because(*why, index, None if unknown else cited)
+        upstream = self._explain_upstream(index, need, lost)
+        return upstream or _because("distracted", "irrelevant_passage", index, cited)
 
     def _explain_beside_reference(self) -> FailureEvidence | None:
         """Why a faithful answer to the question does not state the reference; None of any other answer.
@@ -456,7 +455,7 @@ class OwnerRules:
             return None
         for index, claim in enumerate(known.claims if len(omitted) == len(needs) else ()):
             if self._answers(claim):
-                row = self._behind[index] or self.table.rows[0]
+                row = self._behind(index) or self.table.rows[0]
                 item = self._explain_wrong(index, claim, row, answers=True)
                 return None if item.failure in {"distracted", *MISS_MODES} else item
         return None
@@ -481,20 +480,14 @@ class OwnerRules:
     def _explain_answer(self) -> FailureEvidence:
         """Why an answer declines, or is wrong or incomplete without a bad claim."""
         known = self.known
-        if self._standing_in is not None:
-            return self._explain_miss(None, self._standing_in)
-        if self._is_unknown(None):
-            return _because("inconclusive", "unknown_sufficiency")
+        if upstream := self._explain_upstream(None, None, self._standing_in):
+            return upstream
         if known.declined:
             return _because("over_refused", "declined", passage=self._first_relevant)
         if known.unknown_reason is not None and known.addressed is not False:
             return _because("inconclusive", "unknown_sufficiency")
-        used = {
-            item.passage_id
-            for claim in known.claims
-            if claim.support == "supported"
-            for item in claim.evidence
-        }
+        supported = (claim for claim in known.claims if claim.support == "supported")
+        used = {item.passage_id for claim in supported for item in claim.evidence}
         if not used:
             return _because("ignored_context", "nothing_used", passage=self._first_relevant)
         if all(row.need.stated == "omits" for row in self.table.rows):
@@ -504,23 +497,16 @@ class OwnerRules:
     def _explain_unanswerable(self) -> FailureEvidence:
         """Why there is an answer although the gold set says that there is none."""
         known = self.known
-        if known.answer == "faithful" and self._holds_answer:
+        holds = known.sufficient_judge == "yes"  # or, by words alone, those of the question
+        if known.by_heuristic:
+            asked = content_stems(known.case.judged_question)
+            texts = {passage.id: passage_words(passage.text) for passage in known.context}
+            answering = filter(self._answers, known.claims)
+            holds = any(asked <= texts[claim.evidence[0].passage_id] for claim in answering)
+        if known.answer == "faithful" and holds:
             cited = next((item for claim in known.claims for item in claim.evidence), None)
             return _because("gold_suspect", "answerable_after_all", cited=cited)
         return _because("should_have_abstained", "answered")
-
-    @property
-    def _holds_answer(self) -> bool:
-        """Whether the prompt answers the question, by a model judge or the question's own words."""
-        known = self.known
-        if not known.by_heuristic:
-            return known.sufficient_judge == "yes"
-        asked = content_stems(known.case.judged_question)
-        texts = {passage.id: content_stems(passage.text) for passage in known.context}
-        return any(
-            self._answers(claim) and asked <= texts[claim.evidence[0].passage_id]
-            for claim in known.claims
-        )
 
     def _explain_miss(self, index: int | None, lost: LocatedNeed) -> FailureEvidence:
         """The stage that lost a need."""
@@ -546,12 +532,8 @@ class OwnerRules:
 
     def _explain_unlocated(self, index: int | None, need: Need) -> FailureEvidence:
         """A need that is not in the prompt, and of which no passage is known that holds it."""
-        if need.lost_at == "search":
-            return _because("not_searched", "no_search", index)
-        if need.lost_at == "prompt":
-            return _because("dropped_from_prompt", "all_dropped", index)
-        if need.lost_at == "index":
-            return _because("not_indexed", "nothing_in_corpus", index)
+        if why := _UNLOCATED.get(need.lost_at or ""):
+            return _because(*why, index)
         if self.known.trace.unmeasured:  # nobody saw what was retrieved
             return _because("inconclusive", "unknown_sufficiency", index)
         if self.locator.lacks and self.known.context:
@@ -559,6 +541,11 @@ class OwnerRules:
         by_words = need.source == "reference"
         code = "reference_not_in_prompt" if by_words else "context_insufficient"
         return _because("retrieval_miss", code, index)
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        """By id, the passages as they were retrieved."""
+        return {passage.id: passage.text for passage in self.known.trace.retrieved}
 
     @property
     def _first_relevant(self) -> str | None:
@@ -575,17 +562,10 @@ class OwnerRules:
         trusted = self.level in LABELLED or not known.by_heuristic
         relevant = ((known.relevant if trusted else frozenset()) | {holder}) - rests_on
         texts = [passage.text for passage in known.context if passage.id in relevant]
-        texts += [
-            candidate.text
-            for candidate in self.locator.candidates
-            if candidate.labelled or candidate.miss.passage_id == holder
-        ]
-        return any(
-            _is_copy(passage.text, text, question)
-            for passage in known.context
-            if passage.id in rests_on
-            for text in texts
-        )
+        for one in self.locator.candidates:
+            texts += [one.text] if one.labelled or one.miss.passage_id == holder else []
+        cited = [passage.text for passage in known.context if passage.id in rests_on]
+        return any(_is_copy(*pair, question) for pair in product(cited, texts))
 
     def _note(self) -> FailureEvidence | None:
         """What a passed case says about the gold set or the model's memory."""
@@ -603,6 +583,7 @@ class OwnerRules:
         return None
 
 
+@lru_cache(maxsize=256)  # of one case
 def _is_copy(passage: str, other: str, question: str) -> bool:
     """Whether two passages share most words, among them those that the question asks about.
 
@@ -634,16 +615,6 @@ def _because(
 
 def describe_evidence(item: FailureEvidence) -> str:
     """One piece of evidence as a sentence."""
-    details = {
-        "passage": item.passage_id,
-        "turn": item.turn,
-        "query": item.query,
-        "step": describe_loss(item.lost_at, item.search),
-    }
+    step, passage = describe_loss(item.lost_at, item.search), item.passage_id
+    details = {"passage": passage, "turn": item.turn, "query": item.query, "step": step}
     return describe_reason(Reason(code=item.reason_code, **details))
-
-
-def _describe_pass(known: AnswerOutcome) -> str:
-    if known.declined:
-        return str(Reason(code="rightly_declined"))
-    return str(Reason(code="passed", answer=known.answer, correct=bool(known.correct)))

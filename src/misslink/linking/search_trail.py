@@ -13,7 +13,7 @@ from misslink.linking.needs import Candidate
 from misslink.matching import is_negated
 from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
-from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, Trace
+from misslink.types import VECTOR_QUERY, Case, LostAt, MissStatus, RetrievalMiss, Trace
 
 _PROMPT: LostAt = "prompt"
 _AND = re.compile(r",|\b(?:and|und|et|y)\b")
@@ -54,24 +54,20 @@ class SearchTrail:
         shown = self.trace.context(self.k)
         full = {passage.id: passage for passage in self.trace.retrieved}
         for passage in shown:
-            clue: dict[str, Any] = {}
-            text, stage = full[passage.id].text, _PROMPT
-            if passage.id in self.trace.shown and fold(passage.text) != fold(text):
-                clue, stage = {"reason_code": "passage_cut"}, "prompt"
-            elif (stored := self.stored_text(passage.id)) and is_another_text(stored, text):
-                clue, stage, text = {"reason_code": "stale_passage"}, "index", stored
-            if clue:
-                status = "dropped_from_prompt" if stage == "prompt" else "not_indexed"
-                miss = RetrievalMiss(passage_id=passage.id, text=text, status=status)
-                changed.append(Candidate(miss, stage, clue, labelled=False))
+            text, stored = full[passage.id].text, self.stored_text(passage.id)
+            status: MissStatus = "dropped_from_prompt"
+            stage, code = _PROMPT, "passage_cut"
+            if passage.id not in self.trace.shown or fold(passage.text) == fold(text):
+                if not (stored and is_another_text(stored, text)):
+                    continue
+                status, stage, code, text = "not_indexed", "index", "stale_passage", stored
+            miss = RetrievalMiss(passage_id=passage.id, text=text, status=status)
+            changed.append(Candidate(miss, stage, {"reason_code": code}, labelled=False))
         return changed
 
     def stored_text(self, passage_id: str) -> str | None:
         """Its text in the listed corpus."""
-        pool = self.measured.pool
-        if pool is None or not pool.listed or passage_id not in pool.position:
-            return None
-        return pool.passages[pool.position[passage_id]].text
+        return self.measured.pool.text(passage_id) if self.measured.pool.listed else None
 
     def _stage(self, miss: RetrievalMiss) -> tuple[LostAt, dict[str, Any]]:
         if miss.status == "not_indexed":
@@ -91,11 +87,10 @@ class SearchTrail:
         """What shows that most of what finds a passage, of all that was asked, is in no query."""
         case, pool = self.case, self.measured.pool
         queries = [call.query for call in self.trace.calls if not call.nested]
-        if pool is None or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
+        text = pool.text(passage_id)
+        if text is None or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
             return None
-        if passage_id not in pool.position:
-            return None
-        held = _with_denial(passage_words, pool.passages[pool.position[passage_id]].text)
+        held = _with_denial(passage_words, text)
         said = (turn.content for turn in case.history if turn.role == "user")
         asked = _with_denial(
             stems, " ".join((case.question, case.standalone_question or "", *said))
@@ -123,11 +118,12 @@ class SearchTrail:
         )
 
     def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
-        """Whether the queries lack words that passage and question share, and add none of its words.
+        """Whether the queries lack the question's denial, or words of it that the passage has.
 
-        They add twice as many words as were asked, as an imagined answer does and a rewording does not;
-        or none, and leave out a denial; or a found passage is to them what the missed one is to the question: it has what that one has
-        of the words of both, and neither has words that only the other's has.
+        They add no word, and leave out a denial. Or they add none of the passage's words, and either
+        twice as many as were asked, as an imagined answer does and a rewording does not; or a found
+        passage is to them what the missed one is to the question: it has what that one has of the
+        words of both, and neither has words that only the other's has.
         """
         lost, added, shared = asked - kept, kept - asked, asked & kept
         if not added and _DENIAL in lost:
@@ -135,14 +131,9 @@ class SearchTrail:
         if not held & lost or held & added:
             return False
         found = (_with_denial(passage_words, passage.text) for passage in self.trace.retrieved)
-        keywords_alone = not added and _DENIAL in held & lost
-        return (
-            keywords_alone
-            or len(added) > 2 * len(asked)
-            or any(
-                held & shared <= each and (each & added or not added) and not each & lost
-                for each in found
-            )
+        return len(added) > 2 * len(asked) or any(
+            held & shared <= each and (each & added or not added) and not each & lost
+            for each in found
         )
 
     def _wrong_hop(self, miss: RetrievalMiss) -> dict[str, Any] | None:

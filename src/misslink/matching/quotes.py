@@ -398,8 +398,14 @@ def says_verbatim(text: str, claim: str) -> bool:
     said = {bare(claim[start:end]) for start, end in sentence_spans(claim)}
     if not said or not all(map(folded.__contains__, said)):
         return False
-    places = {bare(text[start:end]): n for n, (start, end) in enumerate(sentence_spans(text))}
+    places = _bare_sentences(text)
     return said <= places.keys() and all(sentence_kind(text, places[one]) is None for one in said)
+
+
+@lru_cache(maxsize=4_096)  # passages, of which a run retrieves many again
+def _bare_sentences(text: str) -> dict[str, int]:
+    """By what it says, the number of each sentence."""
+    return {bare(text[start:end]): n for n, (start, end) in enumerate(sentence_spans(text))}
 
 
 def verify_quote(

@@ -108,7 +108,7 @@ class CorpusContext:
         """
         if self.watcher is not None:
             measured = replace(measured, deepen=self.watcher.deepen)
-        texts = [passage.text for passage in measured.pool.passages] if measured.pool else []
+        texts = [passage.text for passage in measured.pool.passages]
         if self.embedder is None or not (queries and texts):
             return measured
         vectors = self.embedder.stored(texts)

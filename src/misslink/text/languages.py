@@ -38,7 +38,7 @@ def is_known_language(text: str) -> bool:
     return any(len(words & language) >= SAME_LANGUAGE * len(words) > 0 for language in _LANGUAGES)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=8_192)
 def short_words(text: str) -> frozenset[str]:
     """The words of up to four letters, folded; of a script without blanks every character."""
     folded = fold(text)

@@ -40,6 +40,7 @@ from misslink.judge.config import is_custom_judge
 from misslink.judge.middleware.cache import identity_json
 from misslink.judge.protocol import Judge
 from misslink.judge.session import JudgeSession, JudgeSpec, open_judge, with_limits
+from misslink.linking.missed_passages import PassagePool
 from misslink.parts import lines_of
 from misslink.registry import engines
 from misslink.timeouts import stream_concurrently
@@ -251,7 +252,9 @@ class RayEngine:
                     deeper[case.id] = RemoteWatcher(member.actor, self.workers.settings, opening)
                 elif measured.deepen:
                     deeper[case.id] = await measured.deepen(case, trace, lambda _: True)
-            measured = replace(measured.of_cases(ids), pool=None, deepen=None, nearest={})
+            measured = replace(
+                measured.of_cases(ids), pool=PassagePool((), None), deepen=None, nearest={}
+            )
         opens: Callable[[], Any] | None = None
         if judge is not None:
             cache, terms = judge.cache.path if self._cluster.shared else None, judge.terms
