@@ -34,24 +34,17 @@ REPLY_COLUMNS = """
     answered_by TEXT, created TEXT NOT NULL, checksum TEXT NOT NULL
 """
 REPLY_COLUMN_NAMES = [column.split()[0] for column in REPLY_COLUMNS.split(",")]
-# Messages repeat each other: the stable part of a prompt is in every question, and the whole of
-# it in every sample. So each text is stored once, and a message refers to it by number.
 # Batches in progress, their questions and claims are not merged into other caches.
 CACHE_FORMAT = SqliteFormat(
     name="response cache",
     hint="choose another --cache",
     application_id=0x6D6C6E6B,  # "mlnk"
-    version=5,
+    version=6,
     schema=(
         """
         CREATE TABLE IF NOT EXISTS judges (
             id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
             abilities TEXT
-        )
-        """,
-        """
-        CREATE TABLE IF NOT EXISTS texts (
-            id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, content TEXT NOT NULL
         )
         """,
         f"""
@@ -94,7 +87,6 @@ CACHE_FORMAT = SqliteFormat(
     ),
     wait_s=30.0,
 )
-_SELECT_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
 _CLAIM_FREE_KEY = """
     INSERT OR IGNORE INTO claims SELECT ?, ?
     WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?)
@@ -107,21 +99,16 @@ def utc_now() -> str:
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
-def store_message_texts(file: sqlite3.Connection, messages: Sequence[Mapping[str, Any]]) -> str:
-    """Store each new text of `messages`; return the messages as JSON, with texts as numbers.
-
-    Call it inside a transaction.
-    """
-    numbered = []
-    for message in messages:
-        content = message["content"]
-        digest = hashlib.sha256(content.encode()).digest()
-        row = file.execute("SELECT id FROM texts WHERE sha256 = ?", (digest,)).fetchone()
-        if row is None:
-            insert = "INSERT INTO texts (sha256, content) VALUES (?, ?) RETURNING id"
-            row = file.execute(insert, (digest, content)).fetchone()
-        numbered.append({**message, "content": row[0]})
-    return json.dumps(numbered, ensure_ascii=False)
+def insert_reply(
+    file: sqlite3.Connection, key: str, identity: str, values: Sequence[object]
+) -> bool:
+    """Add a reply of a stored judge; return False where one has its key."""
+    added = file.execute(
+        f"INSERT INTO replies SELECT ?, id, {', '.join('?' * len(values))} FROM judges"  # noqa: S608
+        " WHERE identity = ? ON CONFLICT (key) DO NOTHING",
+        (key, *values, identity),
+    )
+    return added.rowcount > 0
 
 
 class CacheStore:
@@ -194,8 +181,6 @@ class CacheStore:
         probabilities = {place: dict(labels) for place, labels in reply.probabilities.items()}
         with self._transaction() as file:
             file.execute("DELETE FROM claims WHERE key = ?", (key,))
-            if self.has(key):
-                return False
             file.execute(
                 "INSERT OR IGNORE INTO judges (identity, name) VALUES (?, ?)", (identity, judge)
             )
@@ -203,18 +188,13 @@ class CacheStore:
                 *(reply.raw, parsed, reply.problem, usage.prompt_tokens, usage.completion_tokens),
                 *(json.dumps(probabilities), reply.judge),
             )
+            messages = json.dumps([dict(each) for each in ask.messages], ensure_ascii=False)
             values = (
                 *(ask.prompt.name, ask.prompt.sha256, ask.repeat),
-                *(store_message_texts(file, ask.messages), *content),
+                *(messages, *content),
                 *(utc_now(), _checksum(key, content)),
             )
-            marks = ", ".join("?" * len(values))
-            file.execute(
-                "INSERT INTO replies VALUES"  # noqa: S608
-                f" (?, (SELECT id FROM judges WHERE identity = ?), {marks})",
-                (key, identity, *values),
-            )
-        return True
+            return insert_reply(file, key, identity, values)
 
     def claim(self, key: str) -> bool:
         """Reserve a question for this process; False if it is answered, or another one asks it."""
@@ -275,30 +255,16 @@ class CacheStore:
         """Return what earlier replies of a judge used, newest first, at most `limit`.
 
         Each is the messages and the answer as JSON (the raw text where it could not be parsed),
-        and the prompt and completion tokens. Replies without reported usage, and those whose
-        question is damaged, are left out.
+        and the prompt and completion tokens. Replies without reported usage are left out.
         """
         with CACHE_FORMAT.errors(self.path):
-            rows = self._file.execute(
+            return self._file.execute(
                 "SELECT messages, coalesce(parsed, raw), prompt_tokens, completion_tokens"
                 " FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"
                 " AND coalesce(prompt_tokens, completion_tokens) IS NOT NULL"
                 " ORDER BY replies.rowid DESC LIMIT ?",
                 (identity, limit),
             ).fetchall()
-            parsed = [(parse_messages(messages), usage) for messages, *usage in rows]
-            numbers = json.dumps([m["content"] for messages, _ in parsed for m in messages])
-            texts = dict(self._file.execute(_SELECT_TEXTS, (numbers,)).fetchall())
-        return [
-            (
-                json.dumps(
-                    [{**m, "content": texts[m["content"]]} for m in messages], ensure_ascii=False
-                ),
-                *usage,
-            )
-            for messages, usage in parsed
-            if messages and all(m["content"] in texts for m in messages)
-        ]
 
     def abilities(self, identity: str) -> Mapping[str, Any] | None:
         """Return what this judge detected about its server; None where nothing valid is stored."""
@@ -345,19 +311,6 @@ def _checksum(key: str, content: Sequence[Any]) -> str:
 
 def _reading_checksum(key: str, content: str) -> str:
     return hashlib.sha256(f"{key}{content}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def parse_messages(stored: str) -> list[dict[str, Any]]:
-    """Return the stored messages of a question, with texts as numbers; empty where they are damaged."""
-    try:
-        messages = json.loads(stored)
-    except ValueError:
-        return []
-    valid = isinstance(messages, list) and all(
-        isinstance(message, dict) and isinstance(message.get("content"), int)
-        for message in messages
-    )
-    return messages if valid else []
 
 
 def _parse_answer(stored: str, ask: Ask) -> BaseModel | None:
