@@ -13,7 +13,7 @@ from judge_faults import error
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig, Price
-from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.budget import BatchTerms, BudgetedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import (
     JudgeInfo,
@@ -337,38 +337,54 @@ def test_name_identity_and_note_are_the_judges():
     assert judge_info(budget).note == "mind this"
 
 
-def test_calls_of_another_way_hold_their_share_and_count():
-    budget = BudgetedJudge(StagedJudge(), priced(max_calls=3, max_cost=1.6 * MOST))
-    assert budget.reserve(ASK, 0.5)
-    assert budget.reserve(ASK, 1.0)
-    assert not budget.reserve(ASK, 0.5)  # now; once the others are home it may fit
-    budget.settle(ASK, 1.0, None)
-    assert budget.reserve(ASK, 0.5)
+def batched(budget, outcome, share=0.5, *, submitted=False, waited=None):
+    """One call in a batch, which ends so."""
+
+    async def call():
+        await asyncio.sleep(1)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    on_wait = (waited if waited is not None else []).append
+    return budget.call_within_caps(ASK, call, BatchTerms(share, submitted, on_wait))
+
+
+def all_batched(budget, *outcomes, **terms):
+    async def put():
+        calls = (batched(budget, outcome, **terms) for outcome in outcomes)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return run(put())
+
+
+def test_calls_in_a_batch_reserve_their_share_and_count():
+    budget = BudgetedJudge(StagedJudge(), priced(max_calls=4, max_cost=1.6 * MOST))
     said = Reply(None, "said", Usage(prompt_tokens=100, completion_tokens=10))
-    budget.settle(ASK, 0.5, said)
-    budget.settle(ASK, 0.5, Reply(None, "said"))  # does not say what it used
-    assert budget.spent == pytest.approx(0.5 * (PRICE.cost(100, 10) + MOST))
-    assert budget.calls == 3
-    with pytest.raises(SkippedAskError, match="max_calls 3 is used up"):
-        budget.reserve(ASK, 0.5)
-    assert budget.reserve(ASK, 0.5, submitted=True)  # it was paid for by an earlier run
+    waited = []
+    outcomes = all_batched(budget, said, said, said, Reply(None, "said"), waited=waited)
+    assert came(outcomes) == [True] * 4
+    assert waited == [3]  # the last one fits when the others have ended
+    assert budget.spent == pytest.approx(0.5 * (3 * PRICE.cost(100, 10) + MOST))
     assert budget.calls == 4
+    (refused,) = all_batched(budget, said)
+    assert str(refused) == "max_calls 4 is used up; the same command continues"
+    assert came(all_batched(budget, said, submitted=True)) == [True]  # an earlier run paid for it
+    assert budget.calls == 5
 
 
 def test_what_can_never_fit_is_not_waited_for():
     budget = BudgetedJudge(StagedJudge(), priced(max_cost=0.4 * MOST))
-    with pytest.raises(SkippedAskError, match=r"could exceed max_cost"):
-        budget.reserve(ASK, 0.5)
-    assert budget.reserve(ASK, 0.25)
+    (refused,) = all_batched(budget, answer())
+    assert "could exceed max_cost" in str(refused)
+    assert came(all_batched(budget, Reply.nothing("refused"), share=0.25)) == [True]
     assert (budget.calls, budget.spent) == (1, 0)
 
 
 def test_what_was_lost_cost_the_most_and_what_was_not_made_nothing():
     budget = BudgetedJudge(StagedJudge(), priced(max_calls=2, max_cost=MOST))
-    assert budget.reserve(ASK, 0.5)
-    budget.settle(ASK, 0.5, None, lost=True)
+    all_batched(budget, RetryableError("its answer is gone", "time"))
     assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
-    assert budget.reserve(ASK, 0.5)
-    budget.cancel(ASK, 0.5)
+    all_batched(budget, SkippedAskError("it was not begun"))
     assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
-    assert budget.reserve(ASK, 0.5)  # as if it had not been
+    assert came(all_batched(budget, answer(1, 1))) == [True]  # as if it had not been

@@ -56,7 +56,7 @@ CACHE_FORMAT = SqliteFormat(
         """
         CREATE TABLE IF NOT EXISTS batches (
             id INTEGER PRIMARY KEY, identity TEXT NOT NULL, judge TEXT NOT NULL,
-            token TEXT NOT NULL, file TEXT NOT NULL, service_id TEXT, questions INTEGER NOT NULL,
+            file TEXT NOT NULL, service_id TEXT, questions INTEGER NOT NULL,
             process INTEGER NOT NULL, created TEXT NOT NULL
         )
         """,
