@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import openai
 
 
-_REFUSED_STATUSES = (400, 413, 422)
+_REFUSED_STATUSES = (400, 422, 501)  # this request will not do; worded otherwise it may
 _TRANSIENT_STATUSES = (408, 409, 425, 429)  # and every 5xx
 # Not "billing": texts about too many requests per minute name the page where the limit is raised.
 _NO_CREDIT = re.compile(
@@ -56,20 +56,19 @@ NO_CREDIT_LEFT = "the account has no credit left"
 def classify_failure(
     error: Exception,
     message: str,
+    judge: str,
     *,
     answered: bool = False,
     model: str = "",
     address: ServerAddress | None = None,
-) -> RetryableError | str | None:
+) -> RetryableError | JudgeUnreachableError | None:
     """Classify an error of any provider's package, by its HTTP status and its name.
 
     `message` is safe to show. `answered` says whether the server has answered before: then a
     refused connection is worth a retry. Returns the error to raise where a later call may
-    succeed; why none would, as part of a sentence; None for an error of this one question.
+    succeed, or where none would; None for an error of this one question.
     """
-    status = http_status(error)
-    if status is None:
-        return _connection_failure(error, message, answered, address.base_url if address else "")
+    status = http_status(error) or 0
     chain = list(_exception_chain(error))
     headers = [getattr(getattr(link, "response", None), "headers", None) for link in chain]
     sent = [header for header in headers if header is not None]
@@ -80,13 +79,17 @@ def classify_failure(
     key = address.key_name if address else "the provider's key"
     named = f" '{model}'" if model else ""
     meaning: RetryableError | str | None = None
-    if status == 402 or (status == 429 and _NO_CREDIT.search(told)):
+    if not status:
+        meaning = _connection_failure(error, message, answered, address.base_url if address else "")
+    elif status == 402 or (status == 429 and _NO_CREDIT.search(told)):
         meaning = NO_CREDIT_LEFT
     elif status in _TRANSIENT_STATUSES or status >= 500:
         problem = f"the server answers {status}{wait}: {message}"
         meaning = RetryableError(problem, "rate" if status == 429 else "server", after)
     elif status == 200:
         meaning = RetryableError(f"the server's reply is not a completion: {message}", "server")
+    elif status == 401 and address and address.keyless:
+        meaning = f"the server needs a key (HTTP 401); set {key}"
     elif status == 401:
         meaning = f"the server refuses the key (HTTP 401); check {key}"
     elif status == _FORBIDDEN:
@@ -96,13 +99,12 @@ def classify_failure(
     elif status == 404:
         hint = "" if address is None else _AZURE_NAMES if address.is_azure else _ENDS_IN_V1
         meaning = f"the server does not know the address or the model{named} (HTTP 404); check --judge{hint}"
-    return meaning
+    return unreachable(judge, meaning) if isinstance(meaning, str) else meaning
 
 
-def retryable_failure(error: Exception, message: str) -> RetryableError | None:
-    """Return the error to raise where a retry may help; None where the server refuses this question."""
-    meaning = classify_failure(error, message, answered=True)
-    return meaning if isinstance(meaning, RetryableError) else None
+def unreachable(judge: str, why: str) -> JudgeUnreachableError:
+    """Return the error that says why a judge cannot be asked."""
+    return JudgeUnreachableError(f"the judge {judge} cannot be asked: {why}")
 
 
 def _connection_failure(
@@ -373,8 +375,6 @@ def parse_price(price: Any, tokens: int = 1) -> Price | None:
     return Price(*map(float, prices))
 
 
-REFUSAL_STATUSES = (400, 422, 501)  # this request will not do; worded otherwise it may
-_UNAUTHORIZED = 401
 _CONNECT_TIMEOUT_S = 30.0
 _MODELS_TIMEOUT_S = 10.0
 # How the client is asked not to parse what it gets.
@@ -480,20 +480,24 @@ class ServerConnection:
 
     def raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
-        message, model, address = self.error_message(error), self._model, self._address
-        why = classify_failure(
-            error, message, answered=self._answered, model=model, address=address
+        meaning = self.meaning(error)
+        if isinstance(meaning, JudgeUnreachableError):
+            raise meaning from None
+
+    def meaning(self, error: openai.APIError) -> RetryableError | JudgeUnreachableError | None:
+        """What an error means; None where it is about one question."""
+        return classify_failure(
+            error,
+            self.error_message(error),
+            f"{self.judge} at {self.display_url}",
+            answered=self._answered,
+            model=self._model,
+            address=self._address,
         )
-        if getattr(error, "status_code", None) == _UNAUTHORIZED and address.keyless:
-            why = f"the server needs a key (HTTP 401); set {address.key_name}"
-        if isinstance(why, str):
-            raise self.unreachable(why) from None
 
     def unreachable(self, why: str) -> JudgeUnreachableError:
         """Return the error that says why this judge cannot be asked."""
-        return JudgeUnreachableError(
-            f"the judge {self.judge} at {self.display_url} cannot be asked: {why}"
-        )
+        return unreachable(f"{self.judge} at {self.display_url}", why)
 
     def error_message(self, error: openai.APIError) -> str:
         """A server's complaint in its own words, shortened, without the key."""

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from misslink.errors import InputError, JudgeUnreachableError
+from misslink.errors import InputError
 from misslink.io.network import check_network_settings
 from misslink.io.secrets import MIN_KEY_LENGTH, redact_keys
 from misslink.judge.backends.connection import (
@@ -18,7 +18,6 @@ from misslink.judge.backends.connection import (
     classify_failure,
     public_url,
     resolve_address,
-    retryable_failure,
     split_address,
 )
 from misslink.judge.backends.decision_questions import Question
@@ -71,10 +70,9 @@ class HttpDecisions:
         try:
             raw = valid_text(await connection.post(self._path, self._body(state, questions)))
         except openai.APIError as error:
-            connection.raise_if_pointless(error)
+            if failure := connection.meaning(error):
+                raise failure from None
             complaint = connection.error_message(error)
-            if again := retryable_failure(error, complaint):
-                raise again from None
             if "decision" in complaint.lower() and "support" in complaint.lower():
                 raise connection.unreachable(f"it takes no decisions: {complaint}") from None
             raise RefusedRequestError(complaint) from None
@@ -142,15 +140,6 @@ def system_one_question(question: Question) -> dict[str, Any]:
     return asked
 
 
-def _failure(judge: str, error: Exception, message: str, answered: bool) -> Exception:
-    """What a provider's error means: try again, give up, or this request is refused."""
-    message = message[:EXCERPT_LENGTH]
-    meaning = classify_failure(error, message, answered=answered)
-    if isinstance(meaning, str):
-        return JudgeUnreachableError(f"the judge {judge} cannot be asked: {meaning}")
-    return meaning or RefusedRequestError(message)
-
-
 class LangChainDecisions:
     """A ``BaseDecisionModel`` of langchain-core 1.8."""
 
@@ -175,9 +164,9 @@ class LangChainDecisions:
                 response = await self._model.ainvoke({"state": state, "questions": asked})
         except Exception as error:  # noqa: BLE001 (every provider raises its own)
             secrets = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN"))]
-            raise _failure(
-                self._judge, error, redact_keys(str(error), secrets, MIN_KEY_LENGTH), self._answered
-            ) from None
+            message = redact_keys(str(error), secrets, MIN_KEY_LENGTH)[:EXCERPT_LENGTH]
+            failure = classify_failure(error, message, self._judge, answered=self._answered)
+            raise (failure or RefusedRequestError(message)) from None
         self._answered = True
         document = json.loads(response.model_dump_json())
         return Decisions(document["answers"], _usage(document), response.model_dump_json())

@@ -9,26 +9,24 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError, known_names
+from misslink.errors import InputError, MissingExtraError, known_names
 from misslink.io.network import check_network_settings
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.connection import (
     classify_failure,
     complaint_text,
     http_status,
-    is_request_refusal,
     open_http_client,
     public_url,
     split_address,
 )
 from misslink.judge.backends.request_format import (
-    REFUSAL_MESSAGE,
     SEED,
     TOP_LOGPROBS,
     CapabilityProbe,
+    Failure,
     RequestFormat,
     Structure,
-    is_refused_parameter,
 )
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
@@ -269,42 +267,23 @@ class LangChainJudge:
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply; raises RetryableError or JudgeUnreachableError."""
         async with self._probe.turn():
-            tried = [self._probe.request_format]
-            while True:
-                try:
-                    response = await self._call(tried[-1], ask)
-                except (RetryableError, JudgeUnreachableError):
-                    raise
-                except Exception as error:  # noqa: BLE001 (every provider raises its own)
-                    complaint = self._complaint(error)
-                    other = self._other_format(error, complaint, tried, ask)
-                    if other is None:
-                        return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
-                    tried.append(other)
-                else:
-                    self._answered = True
-                    return self._probe.read(response, ask, tried[-1])
+            return await self._probe.ask(
+                ask,
+                lambda request_format: self._call(request_format, ask),
+                Exception,
+                self._explain,
+            )
 
     async def close(self) -> None:
         """Close the connections that are the judge's own."""
         if self._connections is not None:
             await self._connections.aclose()
 
-    def _other_format(
-        self, error: Exception, complaint: str, tried: list[RequestFormat], ask: Ask
-    ) -> RequestFormat | None:
-        """The format to put a failed ask in again; raises where the format is not the reason."""
-        if is_refused_parameter(http_status(error), complaint, tried[-1]):
-            return self._probe.after_refusal(tried, complaint, complaint)
-        meaning = classify_failure(error, complaint, answered=self._answered)
-        if isinstance(meaning, str):
-            message = f"the judge {self.name} cannot be asked: {meaning}"
-            raise JudgeUnreachableError(message) from None
-        if meaning is not None:
-            return self._probe.after_failure(tried, ask, meaning, http_status(error))
-        if is_request_refusal(error):
-            return self._probe.after_refusal(tried, complaint, complaint)
-        return None
+    def _explain(self, error: Exception) -> Failure:
+        detail = complaint_text(getattr(error, "body", None))
+        complaint = self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
+        meaning = classify_failure(error, complaint, self.name, answered=self._answered)
+        return Failure(complaint, complaint, meaning)
 
     async def _call(self, request_format: RequestFormat, ask: Ask) -> ParsedResponse:
         import langsmith
@@ -329,6 +308,7 @@ class LangChainJudge:
                 if isinstance(response, str):
                     raise RetryableError(response, "server") from None
                 return response
+        self._answered = True
         message = result["raw"] if isinstance(result, Mapping) else result
         return _parse_message(message, self._censored)
 
@@ -348,10 +328,6 @@ class LangChainJudge:
             return model
         schema = {"title": ask.name, "description": "The answer.", **ask.json_schema}
         return with_structure(model, request_format.structure, schema)
-
-    def _complaint(self, error: Exception) -> str:
-        detail = complaint_text(getattr(error, "body", None))
-        return self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
 
     def _censored(self, text: str) -> str:
         return redact_keys(text, self._secrets)

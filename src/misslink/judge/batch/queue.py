@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import Backoff
-from misslink.judge.backends.connection import retryable_failure
 from misslink.judge.batch.service import (
     MAX_BYTES,
     MAX_QUESTIONS,
@@ -304,8 +303,8 @@ class BatchQueue:
             try:
                 return await self._service.create(file, self._path)
             except openai.APIStatusError as error:
-                if retryable_failure(error, "") is None:  # it will never exist
-                    self._store.drop(stored.row)
+                if not isinstance(self._service.connection.meaning(error), RetryableError):
+                    self._store.drop(stored.row)  # it will never exist
                 raise
 
         state = await self._request(create, "make a batch")
@@ -548,11 +547,12 @@ class BatchQueue:
             return RetryableError(str(error), "server")
         if getattr(error, "status_code", None) in _NOT_FOUND_STATUSES:
             raise self._no_batch_api() from None
-        self._service.connection.raise_if_pointless(error)
-        message = self._service.connection.error_message(error)
-        problem = retryable_failure(error, message)
+        problem = self._service.connection.meaning(error)
         if problem is None:
-            raise self._unreachable(f"it does not {action}: {message}") from None
+            message = self._service.connection.error_message(error)
+            problem = self._unreachable(f"it does not {action}: {message}")
+        if isinstance(problem, JudgeUnreachableError):
+            raise problem from None
         return problem
 
     def _unreachable(self, why: str) -> JudgeUnreachableError:
