@@ -21,7 +21,7 @@ import pytest
 from decision_model import decisions, labels_of
 from honest_judge import small_ask
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.goldset.generation.questions import AnswerComparison, PassageAnswers, WrittenQuestion
+from misslink.goldset.generation.questions import WrittenQuestion
 from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge import examination
 from misslink.judge.backends import decision_questions
@@ -564,12 +564,6 @@ ASKS = {
     "grade": rendered(
         "goldset_relevance", {"question": "Why?", "passage": "So."}, PassageGradeReply
     ),
-    "compare": rendered(
-        "goldset_compare",
-        {"question": "Why?", "reference": "So.", "answers": ("So.",)},
-        AnswerComparison,
-    ),
-    "elsewhere": rendered("goldset_elsewhere", {**TEXTS, "references": ("So.",)}, PassageAnswers),
 }
 
 

@@ -328,7 +328,7 @@ def test_an_owner_that_expired_shares_no_claim_with_the_next(tmp_path):
     late, punctual = CacheStore(path), CacheStore(path)
     assert late.claim("a")
     with sqlite3.connect(path) as file:
-        file.execute("UPDATE claimants SET expires = 0")
+        file.execute("UPDATE claims SET expires = 0")
     assert punctual.claim("a")
     late.lease()
     assert not late.claim("a")

@@ -449,7 +449,7 @@ def test_a_question_that_another_process_asks_is_waited_for(two_askers, judge_se
 
 
 @pytest.mark.parametrize(
-    "lost", ["UPDATE claimants SET expires = 0", "UPDATE claimants SET process = 999999999"]
+    "lost", ["UPDATE claims SET expires = 0", "UPDATE claims SET process = 999999999"]
 )
 def test_the_claim_of_a_process_that_is_gone_is_taken_over(two_askers, judge_server, lost):
     """Of two replies to one question the first that is stored serves both."""

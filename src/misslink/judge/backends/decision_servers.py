@@ -21,7 +21,12 @@ from misslink.judge.backends.connection import (
     split_address,
 )
 from misslink.judge.backends.decision_questions import Question
-from misslink.judge.backends.decisions import DecisionJudge, Decisions, RefusedRequestError
+from misslink.judge.backends.decisions import (
+    DecisionJudge,
+    Decisions,
+    DecisionServer,
+    RefusedRequestError,
+)
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
 from misslink.judge.config import NO_KEY_NEEDED
 from misslink.registry import judges
@@ -31,7 +36,7 @@ from misslink.types import Usage
 Read = Callable[[Any, Mapping[str, Question]], Mapping[str, Any] | None]
 
 
-class HttpDecisions:
+class HttpDecisions(DecisionServer):
     """A server of decision models.
 
     Parameters
@@ -57,16 +62,12 @@ class HttpDecisions:
         self._body = body
         self._read = read
 
-    @property
-    def sent(self) -> int:
-        """Requests so far."""
-        return self._connection.sent
-
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
         import openai
 
         connection = self._connection
+        self.sent += 1
         try:
             raw = valid_text(await connection.post(self._path, self._body(state, questions)))
         except openai.APIError as error:
@@ -140,11 +141,10 @@ def system_one_question(question: Question) -> dict[str, Any]:
     return asked
 
 
-class LangChainDecisions:
+class LangChainDecisions(DecisionServer):
     """A ``BaseDecisionModel`` of langchain-core 1.8."""
 
     def __init__(self, judge: str, model: Any) -> None:
-        self.sent = 0
         self._judge = judge
         self._model = model
         self._answered = False
@@ -170,12 +170,6 @@ class LangChainDecisions:
         self._answered = True
         document = json.loads(response.model_dump_json())
         return Decisions(document["answers"], _usage(document), response.model_dump_json())
-
-    async def check_reachable(self) -> None:
-        """A provider's package has no way to find out for free."""
-
-    async def close(self) -> None:
-        """The model keeps its own connections."""
 
 
 def _langchain_questions() -> dict[str, Callable[..., Any]]:

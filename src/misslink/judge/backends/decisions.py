@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends import decision_questions
@@ -42,25 +42,20 @@ class RefusedRequestError(Exception):
     """The server refused this request; a different request may succeed."""
 
 
-class DecisionServer(Protocol):
-    """Sends questions to a decision model. Raises the errors of `Judge` and `RefusedRequestError`."""
+class DecisionServer:
+    """Sends questions to a decision model."""
 
-    @property
-    def sent(self) -> int:
-        """Number of requests so far."""
-        ...
+    sent = 0  # requests so far
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
-        """Answer the questions about a state."""
-        ...
+        """Answer the questions about a state; raises the errors of `Judge` and RefusedRequestError."""
+        raise NotImplementedError
 
     async def check_reachable(self) -> None:
         """Raise JudgeUnreachableError if asking is sure to fail."""
-        ...
 
     async def close(self) -> None:
         """Close the connections."""
-        ...
 
 
 class DecisionJudge:

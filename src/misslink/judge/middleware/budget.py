@@ -25,7 +25,6 @@ from misslink.judge.protocol import (
 
 _ROUNDING = 1e-6  # by which a probability may leave 0 to 1
 _BYTES_PER_TOKEN = 2  # at least: no tokenizer splits text finer on average
-_REQUESTS_PER_ASK = 2  # at most, once the server is known: one may need another format
 
 
 class BatchTerms(NamedTuple):
@@ -55,7 +54,6 @@ class BudgetedJudge(JudgeLayer):
         self._max_calls = config.max_calls
         self._max_cost = config.max_cost
         self._price = config.price
-        self._batch_calls = 0  # which a judge does not count among its requests
         self._in_flight = 0
         self._ledger = ledger or Ledger()
         self._ledger.members.append(self)
@@ -63,12 +61,8 @@ class BudgetedJudge(JudgeLayer):
 
     @property
     def calls(self) -> int:
-        """Attempts made under the caps, or requests sent where a judge sent more."""
-        return sum(member._call_count() for member in self._ledger.members)  # noqa: SLF001
-
-    def _call_count(self) -> int:
-        sent = judge_info(self.judge).requests_sent or 0
-        return max(self._attempts, sent) + self._batch_calls
+        """Attempts made under the caps."""
+        return sum(member._attempts for member in self._ledger.members)  # noqa: SLF001
 
     @property
     def spent(self) -> float | None:
@@ -105,9 +99,7 @@ class BudgetedJudge(JudgeLayer):
         maximum = self._max_tokens(ask, batch.share if batch else 1.0)
         is_paid = batch is not None and batch.is_submitted
         async with self._ledger.admission:  # first come, first served
-            while not (is_paid or self._no_calls_left()) and (
-                self._exceeds_cost(maximum) or (batch is None and self._may_exceed_calls())
-            ):
+            while not (is_paid or self._no_calls_left()) and self._exceeds_cost(maximum):
                 if self._stopped:
                     raise SkippedAskError("the run has ended")
                 if not self._ledger.in_flight:
@@ -123,7 +115,7 @@ class BudgetedJudge(JudgeLayer):
                 raise SkippedAskError(
                     f"max_calls {self._max_calls} is used up; the same command continues"
                 )
-            self._count(batch, 1)
+            self._attempts += 1
             self._in_flight += 1
             self._ledger.reserved.update(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
@@ -135,7 +127,7 @@ class BudgetedJudge(JudgeLayer):
                 spent = _TokenCount()
             raise
         except (JudgeUnreachableError, SkippedAskError) as error:
-            self._count(batch, -isinstance(error, SkippedAskError))  # it was not made
+            self._attempts -= isinstance(error, SkippedAskError)  # it was not made
             spent = _TokenCount()
             raise
         finally:
@@ -145,30 +137,8 @@ class BudgetedJudge(JudgeLayer):
             self._ledger.changed.set()
         return reply
 
-    def _count(self, batch: BatchTerms | None, calls: int) -> None:
-        if batch is None:
-            self._attempts += calls
-        else:
-            self._batch_calls += calls
-
     def _no_calls_left(self) -> bool:
         return self._max_calls is not None and self.calls >= self._max_calls
-
-    def _may_exceed_calls(self) -> bool:
-        """Whether requests of the calls in flight and one more may; never for one call alone."""
-        if self._max_calls is None or not self._ledger.in_flight:
-            return False
-        further = 0
-        for member in self._ledger.members:
-            info, calling = judge_info(member.judge), member._in_flight  # noqa: SLF001
-            coming = member is self
-            if info.requests_sent is None:
-                further += coming
-            elif info.abilities == {} and (calling or coming):  # its request format is not known
-                return True
-            else:
-                further += calling * (_REQUESTS_PER_ASK - 1) + coming * _REQUESTS_PER_ASK
-        return self.calls + further > self._max_calls
 
     def _exceeds_cost(self, maximum: _TokenCount) -> bool:
         if self._price is None or self._max_cost is None:

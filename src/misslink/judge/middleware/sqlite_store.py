@@ -74,11 +74,10 @@ CACHE_FORMAT = SqliteFormat(
         )
         """,
         # A process claims a question before it asks it, so that others wait for its reply.
-        "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, claimant INTEGER NOT NULL)",
         """
-        CREATE TABLE IF NOT EXISTS claimants (
-            id INTEGER PRIMARY KEY, host TEXT NOT NULL, process INTEGER NOT NULL,
-            expires REAL NOT NULL
+        CREATE TABLE IF NOT EXISTS claims (
+            key TEXT PRIMARY KEY, claimant INTEGER NOT NULL, host TEXT NOT NULL,
+            process INTEGER NOT NULL, expires REAL NOT NULL
         )
         """,
         "CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL)",
@@ -87,10 +86,6 @@ CACHE_FORMAT = SqliteFormat(
     ),
     wait_s=30.0,
 )
-_CLAIM_FREE_KEY = """
-    INSERT OR IGNORE INTO claims SELECT ?, ?
-    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?)
-"""
 LEASE_S = 120.0  # an event loop that is blocked for less than this loses no claim
 
 
@@ -120,7 +115,7 @@ class CacheStore:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._file = CACHE_FORMAT.open(path)
-        self._claimant: int | None = None
+        self._claimant = secrets.randbits(63)  # an earlier process may have had our number
 
     @property
     def shared(self) -> bool:
@@ -198,22 +193,17 @@ class CacheStore:
 
     def claim(self, key: str) -> bool:
         """Reserve a question for this process; False if it is answered, or another one asks it."""
-        if self.path is None:
-            return True
-        if self._claimant is None:
-            # Random: the number of a claimant that is gone must not become another's.
-            self._claimant = secrets.randbits(63)
-            self.lease()
-        with CACHE_FORMAT.errors(self.path):
-            free = self._file.execute(_CLAIM_FREE_KEY, (key, self._claimant, key))
-            if free.rowcount:
-                return True
-        if self._is_claimed(key):
-            return False
+        here = platform.node()
         with self._transaction() as file:
-            if self.has(key) or self._is_claimed(key):
+            holder = file.execute(
+                "SELECT host, process FROM claims WHERE key = ? AND claimant != ? AND expires >= ?",
+                (key, self._claimant, time.time()),
+            ).fetchone()
+            is_held = holder is not None and (holder[0] != here or is_running(holder[1]))
+            if is_held or self.has(key):
                 return False
-            file.execute("REPLACE INTO claims VALUES (?, ?)", (key, self._claimant))
+            values = key, self._claimant, here, os.getpid(), time.time() + LEASE_S
+            file.execute("REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
         return True
 
     def release(self, key: str) -> None:
@@ -221,22 +211,9 @@ class CacheStore:
         self._select("DELETE FROM claims WHERE key = ? AND claimant = ?", key, self._claimant)
 
     def lease(self) -> None:
-        """Extend the claims of this process, and remove those of processes that are gone."""
-        now = time.time()
-        with self._transaction() as file:
-            file.execute("DELETE FROM claimants WHERE expires < ?", (now,))
-            values = (self._claimant, platform.node(), os.getpid(), now + LEASE_S)
-            file.execute("REPLACE INTO claimants VALUES (?, ?, ?, ?)", values)
-            file.execute("DELETE FROM claims WHERE claimant NOT IN (SELECT id FROM claimants)")
-
-    def _is_claimed(self, key: str) -> bool:
-        """Whether another process asks this question, and has not ended since."""
-        holder = self._select(
-            "SELECT host, process FROM claims JOIN claimants ON claimants.id = claimant"
-            " WHERE key = ? AND claimant IS NOT ? AND expires >= ?",
-            *(key, self._claimant, time.time()),
-        )
-        return holder is not None and (holder[0] != platform.node() or is_running(holder[1]))
+        """Extend the claims of this process."""
+        update = "UPDATE claims SET expires = ? WHERE claimant = ?"
+        self._select(update, time.time() + LEASE_S, self._claimant)
 
     def remove_refusals(self, identity: str) -> None:
         """Remove the replies in which a judge refused to answer."""
@@ -298,9 +275,8 @@ class CacheStore:
 
     def close(self) -> None:
         """Give up all claims and close the file."""
-        if self._claimant is not None:
-            with contextlib.suppress(InputError):  # a full disk: the claims expire
-                self._select("DELETE FROM claimants WHERE id = ?", self._claimant)
+        with contextlib.suppress(InputError):  # a full disk: the claims expire
+            self._select("DELETE FROM claims WHERE claimant = ?", self._claimant)
         self._file.close()
 
 
