@@ -26,16 +26,14 @@ from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge import examination
 from misslink.judge.backends import decision_questions
 from misslink.judge.backends.decision_questions import DecisionTask
-from misslink.judge.backends.decision_servers import (
-    _openai_question,
-    open_openai_decisions,
-    open_system_one,
-)
 from misslink.judge.backends.decisions import (
     LIMITS,
     DecisionJudge,
     Decisions,
     RefusedRequestError,
+    _openai_question,
+    open_openai_decisions,
+    open_system_one,
 )
 from misslink.judge.checks.dry_run import forecast_judging
 from misslink.judge.checks.pairwise import AnswerPair
