@@ -132,16 +132,11 @@ def is_request_refusal(error: Exception) -> bool:
 def http_status(error: Exception) -> int | None:
     """The HTTP status of an error, from one of the places where clients store it."""
     for link in _exception_chain(error):
-        response = getattr(link, "response", None)
-        for value in (
-            getattr(link, "status_code", None),
-            getattr(response, "status_code", None),
-            getattr(response, "status", None),
-            getattr(link, "http_status", None),
-            getattr(link, "code", None),
-        ):
-            if type(value) is int and 200 <= value < 600:
-                return value
+        for place in (link, getattr(link, "response", None)):
+            for name in ("status_code", "status", "http_status", "code"):
+                value = getattr(place, name, None)
+                if type(value) is int and 200 <= value < 600:
+                    return value
     return None
 
 

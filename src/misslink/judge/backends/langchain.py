@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from misslink.errors import InputError, MissingExtraError, known_names
+from misslink.errors import InputError, MissingExtraError
 from misslink.io.network import check_network_settings
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.connection import (
@@ -102,14 +102,8 @@ def open_chat_model(
             f"the judge {spec} needs the package {package}: run  pip install {package}"
         ) from None
     except Exception as problem:  # noqa: BLE001 (every provider raises its own)
-        from langchain.chat_models import base
-
-        providers = sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))  # of this version, if it tells
-        if providers and provider.replace("-", "_").lower() not in providers:
-            suggestion = known_names(provider, providers)
-            raise InputError(f"langchain knows no provider '{provider}'; {suggestion}") from None
-        first = str(problem).strip().partition("\n")[0][:EXCERPT_LENGTH]
-        raise InputError(f"the judge {spec} cannot be opened: {first}") from None
+        told = " ".join(str(problem).split())[:EXCERPT_LENGTH]
+        raise InputError(f"the judge {spec} cannot be opened: {told}") from None
 
 
 def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any]) -> Any:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
-from pydantic_core import from_json
 
 from misslink.io.jsonl import DuplicateKeyError, unique_keys
 from misslink.judge.backends.label_probabilities import ReplyTokens, label_probabilities
@@ -368,12 +367,9 @@ def parse_completion(body: str) -> ParsedResponse | str:
 def parse_json_body(body: str) -> dict[str, Any] | str:
     """Return the JSON object that a body is, or in a sentence what it is instead."""
     try:
-        read = from_json(body)
-    except (ValueError, TypeError):
-        try:  # slower, and takes halves of characters and invalid bytes too
-            read = json.loads(body)
-        except (ValueError, RecursionError):
-            return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
     return (
         read
         if isinstance(read, dict)

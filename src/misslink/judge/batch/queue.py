@@ -389,17 +389,11 @@ class BatchQueue:
             return
         waiting, answered, is_lost, problem = tuple(batch.calls), set[str](), False, ""
 
-        async def read_files() -> None:
-            nonlocal problem
-            keys: set[str] = set()
-            for file in filter(None, (state.output, state.errors)):
-                problem = await self._read_file(row, batch, file, keys, answered) or problem
-            if len(keys) < state.answered:  # the rest was paid for, and may still come
-                raise ValueError(f"its files hold {len(keys)} of {state.answered}")
-
         try:
             action = f"give the answers of batch {state.id}"
-            await self._request(read_files, action, may_be_missing=True)
+            problem = await self._request(
+                lambda: self._read_answers(row, batch, state, answered), action, may_be_missing=True
+            )
         except openai.APIStatusError:
             _log.warning("the answers of batch %s do not exist any more", state.id)
             is_lost = True
@@ -428,36 +422,40 @@ class BatchQueue:
         _log.warning("batch %s: %d questions without an answer (%s)", state.id, len(calls), why)
         _fail_calls(calls, lambda: RetryableError(why, "server"))
 
-    async def _read_file(
-        self, row: int, batch: _Batch, file: str, keys: set[str], answered: set[str]
+    async def _read_answers(
+        self, row: int, batch: _Batch, state: BatchState, answered: set[str]
     ) -> str:
-        """Deliver the lines of a file; return why a question was not processed, or "".
+        """Deliver all lines of a batch; return why a question was not processed, or ""."""
+        keys, problem = set[str](), ""
+        for file in filter(None, (state.output, state.errors)):
+            async for line in self._lines(file):
+                keys.add(line.key)
+                if line.status is None:
+                    problem = self._service.connection.censored(line.problem)
+                    continue
+                if line.good:
+                    answered.add(line.key)
+                if call := batch.calls.pop(line.key, None):
+                    if not line.good:  # released before it is asked again, in another batch
+                        self._store.remove(row, line.key)
+                    if not call.answer.done():
+                        call.answer.set_result(line)
+                    await asyncio.sleep(0)
+        if len(keys) < state.answered:  # the rest was paid for, and may still come
+            raise ValueError(f"its files hold {len(keys)} of {state.answered}")
+        return problem
 
-        The keys of all lines go into `keys`, those of answers into `answered`.
-        """
-        invalid, problem = 0, ""
+    async def _lines(self, file: str) -> AsyncIterator[BatchLine]:
+        """The lines of a file that are lines of a batch."""
+        invalid = 0
         async for raw in self._service.lines(file):
             line = BatchLine.read(raw)
-            if line is None:
+            if line is not None:
+                yield line
+            else:
                 invalid += bool(raw.strip())
-                continue
-            keys.add(line.key)
-            if line.status is None:
-                problem = self._service.connection.censored(line.problem)
-                continue
-            if line.good:
-                answered.add(line.key)
-            call = batch.calls.pop(line.key, None)
-            if call is None:
-                continue
-            if not line.good:  # released before it is asked again, in another batch
-                self._store.remove(row, line.key)
-            if not call.answer.done():
-                call.answer.set_result(line)
-            await asyncio.sleep(0)
         if invalid:
             _log.warning("%d lines of file %s are not lines of a batch", invalid, file)
-        return problem
 
     def _handle_refused(self, row: int, batch: _Batch, state: BatchState) -> None:
         """A batch was not started: the queue is full, or its file is not accepted."""

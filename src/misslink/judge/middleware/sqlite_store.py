@@ -147,7 +147,7 @@ class CacheStore:
         raw, stored, problem, prompt_tokens, completion_tokens, probabilities, answered_by = content
         parsed = None if stored is None else _parse_answer(stored, ask)
         fits = (parsed is None) == (stored is None)
-        if not fits or _checksum(key, content) != checksum:
+        if not fits or _checksum(key, *content) != checksum:
             _log.warning("a reply in %s was damaged; misslink asks its question again", self.path)
             self._select("DELETE FROM replies WHERE key = ?", key)
             return None
@@ -187,7 +187,7 @@ class CacheStore:
             values = (
                 *(ask.prompt.name, ask.prompt.sha256, ask.repeat),
                 *(messages, *content),
-                *(utc_now(), _checksum(key, content)),
+                *(utc_now(), _checksum(key, *content)),
             )
             return insert_reply(file, key, identity, values)
 
@@ -259,14 +259,11 @@ class CacheStore:
     def reading(self, key: str) -> str | None:
         """Return the reading stored under `key`; None where there is none, or it is damaged."""
         row = self._select("SELECT content, checksum FROM readings WHERE key = ?", key)
-        return row[0] if row is not None and _reading_checksum(key, row[0]) == row[1] else None
+        return row[0] if row is not None and _checksum(key, row[0]) == row[1] else None
 
     def store_readings(self, readings: Mapping[str, str], rules: str) -> None:
         """Store readings by key; those of other rules are removed."""
-        rows = [
-            (key, rules, content, _reading_checksum(key, content))
-            for key, content in readings.items()
-        ]
+        rows = [(key, rules, content, _checksum(key, content)) for key, content in readings.items()]
         with self._transaction() as file:
             older = file.execute("SELECT rules FROM readings LIMIT 1").fetchone()
             if older is not None and older[0] != rules:
@@ -280,13 +277,9 @@ class CacheStore:
         self._file.close()
 
 
-def _checksum(key: str, content: Sequence[Any]) -> str:
-    text = json.dumps([key, *content], ensure_ascii=False)
+def _checksum(*content: Any) -> str:
+    text = json.dumps(content, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _reading_checksum(key: str, content: str) -> str:
-    return hashlib.sha256(f"{key}{content}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _parse_answer(stored: str, ask: Ask) -> BaseModel | None:
