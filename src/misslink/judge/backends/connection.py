@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -164,6 +164,7 @@ def _why_unreachable(error: Exception, url: str = "") -> str:
     return _UNREACHABLE
 
 
+_BASE_URL = "the judge's base URL (OPENAI_BASE_URL or --base-url)"
 _OPENAI_URL = "https://api.openai.com/v1"
 _ENDS_IN_V1 = ", and that the base URL ends in /v1"
 _AZURE_NAMES = ", AZURE_OPENAI_ENDPOINT and OPENAI_API_VERSION"
@@ -192,6 +193,30 @@ class ServerAddress:
     key: str = field(repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     key_name: str = "OPENAI_API_KEY"
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        key: str,
+        key_name: str,
+        source: str = _BASE_URL,
+    ) -> ServerAddress:
+        """Read an address and its key; `source` names where the address is from.
+
+        Raises
+        ------
+        InputError
+            It is no address, or the key cannot be one.
+        """
+        base, query = split_address(url)
+        displayed = public_url(base, source)
+        check_network_settings()
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(
+                f"the judge's key ({key_name}) holds characters that no key has; copy it again"
+            )
+        return cls(base, displayed, key or NO_KEY_NEEDED, query, key_name)
 
     @property
     def keyless(self) -> bool:
@@ -245,11 +270,7 @@ def resolve_address(base_url: str | None, api_key: str | None) -> ServerAddress:
     """
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL).strip()
     key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    base, query = split_address(url)
-    displayed = public_url(base)
-    check_network_settings()
-    _check_key(key, "OPENAI_API_KEY")
-    return ServerAddress(base, displayed, key or NO_KEY_NEEDED, query)
+    return ServerAddress.of(url, key, "OPENAI_API_KEY")
 
 
 def azure_address(deployment: str, endpoint: str | None, api_key: str | None) -> ServerAddress:
@@ -276,24 +297,12 @@ def azure_address(deployment: str, endpoint: str | None, api_key: str | None) ->
         )
     resource = base.partition("/openai")[0]
     base = f"{resource}/openai/deployments/{quote(deployment, safe='')}"
-    shown = public_url(base, "AZURE_OPENAI_ENDPOINT")
-    check_network_settings()
-    key, key_name = given["AZURE_OPENAI_API_KEY"], "AZURE_OPENAI_API_KEY"
-    _check_key(key, key_name)
-    query = {"api-version": given["OPENAI_API_VERSION"]}
-    return ServerAddress(base, shown, key, query, key_name)
+    key = given["AZURE_OPENAI_API_KEY"]
+    address = ServerAddress.of(base, key, "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT")
+    return replace(address, query={"api-version": given["OPENAI_API_VERSION"]})
 
 
-def _check_key(key: str, name: str) -> None:
-    if not (key.isascii() and key.isprintable()):
-        raise InputError(
-            f"the judge's key ({name}) holds characters that no key has; copy it again"
-        )
-
-
-def public_url(
-    url: str, source: str = "the judge's base URL (OPENAI_BASE_URL or --base-url)"
-) -> str:
+def public_url(url: str, source: str = _BASE_URL) -> str:
     """Return an address without user, password, query and trailing slash.
 
     Raises

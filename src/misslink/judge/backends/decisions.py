@@ -12,19 +12,18 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.io.network import check_network_settings
 from misslink.io.secrets import MIN_KEY_LENGTH, redact_keys
 from misslink.judge.backends import connection as http
 from misslink.judge.backends import decision_questions
 from misslink.judge.backends.decision_questions import DRAFTS, DecisionTask, Question
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
-from misslink.judge.config import NO_KEY_NEEDED
 from misslink.judge.examination import Examination
 from misslink.judge.protocol import Ask, JudgeInfo, Reply, total_usage
 from misslink.matching import rules_version
@@ -398,13 +397,12 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
             "the judge 'systemone' needs an endpoint and a model: --judge systemone:URL#MODEL, with the"
             " whole endpoint as URL, such as http://localhost:8000/v1/systemone"
         )
-    shown = http.public_url(url, "the URL of --judge systemone:URL#MODEL")
-    check_network_settings()
+    key = api_key or os.environ.get("SYSTEMONE_API_KEY") or ""
+    source = "the URL of --judge systemone:URL#MODEL"
+    address = http.ServerAddress.of(url, key, "SYSTEMONE_API_KEY", source)
+    shown = address.display_url
+    folder, _, path = address.base_url.rpartition("/")
     name = f"systemone:{shown}#{model}"
-    key = api_key or os.environ.get("SYSTEMONE_API_KEY") or NO_KEY_NEEDED
-    base, query = http.split_address(url)
-    folder, _, path = base.rpartition("/")
-    address = http.ServerAddress(folder, shown, key, query, "SYSTEMONE_API_KEY")
     identity = {"judge": "systemone", "model": model, "url": shown.partition("://")[2]}
 
     def body(state: str, questions: Mapping[str, Question]) -> dict[str, object]:
@@ -414,7 +412,7 @@ def open_system_one(argument: str | None, *, api_key: str | None = None) -> Deci
     def read(answers: Any, _: Mapping[str, Question]) -> Mapping[str, Any] | None:
         return answers if isinstance(answers, dict) else None
 
-    connection = http.ServerConnection(name, model, address)
+    connection = http.ServerConnection(name, model, replace(address, base_url=folder))
     return DecisionJudge(name, identity, HttpDecisions(connection, f"/{path}", body, read))
 
 

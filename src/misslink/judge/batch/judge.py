@@ -71,7 +71,7 @@ class BatchJudge:
             self._service, self._store, timing, bare.path, config.retries, self._end
         )
         self._opening: asyncio.Task[None] | None = None
-        self._first: asyncio.Event | None = None
+        self._finding_out = asyncio.Lock()
         self._calls: set[queue.BatchCall] = set()
         self._end_error: Exception | None = None
         self._is_cap_reported = False
@@ -189,17 +189,11 @@ class BatchJudge:
 
     async def _ask_first_live(self, ask: Ask) -> Reply | None:
         """Ask live where that shows what the server supports; None where that is known."""
-        while not self._bare.abilities:
-            if self._first is None:
-                self._first = asyncio.Event()
-                try:
-                    return await self.judge.ask(ask)
-                finally:
-                    self._first.set()
-                    self._first = None
-            await self._first.wait()
+        if self._bare.abilities:
+            return None
+        async with self._finding_out:
             self._raise_if_ended()
-        return None
+            return None if self._bare.abilities else await self.judge.ask(ask)
 
     async def _ask_in_batch(self, key: str, ask: Ask) -> Reply:
         call: queue.BatchCall | None = None
