@@ -546,7 +546,7 @@ TEXTS = {
 HISTORY = ({"role": "user", "content": "Hi. Is it blue?"}, {"role": "assistant", "content": "Yes."})
 ASKS = {
     "part": examine_part(
-        "Why?", "It is.", ("It is.",), TEXTS["passages"], history=HISTORY, prompts=BUILT_IN
+        examine("Why?", (), "It is.", history=HISTORY), ("It is.",), TEXTS["passages"], BUILT_IN
     ),
     "preference": AnswerPair("1", "Why?", "Because.", "I do not know.").asks()[0],
     "citations": rendered(

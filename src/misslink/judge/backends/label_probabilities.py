@@ -252,13 +252,11 @@ def _parse_token(item: Any) -> tuple[bytes, dict[bytes, float]] | None:
     own = _parse_alternative(item)
     if own is None:
         return None
-    listed = item.get("top_logprobs")
-    alternatives = (
-        [_parse_alternative(other) for other in listed] if isinstance(listed, list) else []
-    )
     options: dict[bytes, float] = {}
-    for token, probability in [other for other in alternatives if other is not None]:
-        options[token] = options.get(token, 0.0) + probability  # two tokens may read the same
+    listed = item.get("top_logprobs")
+    for other in map(_parse_alternative, listed if isinstance(listed, list) else ()):
+        if other is not None:  # two tokens may read the same
+            options[other[0]] = options.get(other[0], 0.0) + other[1]
     options[own[0]] = max(options.get(own[0], 0.0), own[1])
     return own[0], options
 

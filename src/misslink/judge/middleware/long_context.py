@@ -149,36 +149,24 @@ class ContextPart:
 
 
 def examine_part(
-    question: str,
-    answer: str,
-    claims: Sequence[str],
-    passages: Sequence[str],
-    *,
-    history: Sequence[Mapping[str, str]] = (),
-    prompts: Prompts,
+    ask: protocol.Ask, claims: Sequence[str], passages: Sequence[str], prompts: Prompts
 ) -> protocol.Ask:
     """Ask what some of the passages say of claims that are already known.
 
     Parameters
     ----------
-    question, answer : str
-    claims : sequence of str
+    ask : Ask
+        The examination.
+    claims, passages : sequence of str
         Numbered from 1 in the prompt and in the reply.
-    passages : sequence of str
-        Numbered from 1 too.
-    history : sequence of mapping
-        Earlier messages, oldest first, each with ``role`` and ``content``.
     prompts : Prompts
         Where ``examination_part`` is read from.
     """
-    inputs = {
-        "question": question,
-        "answer": answer,
-        "claims": tuple(claims),
-        "passages": tuple(passages),
-        "history": tuple(history),
-    }
-    return protocol.Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
+    kept = {name: ask.inputs[name] for name in ("question", "answer")}
+    history = tuple(ask.inputs.get("history", ()))
+    inputs = {**kept, "claims": tuple(claims), "passages": tuple(passages), "history": history}
+    part = protocol.Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
+    return replace(part, repeat=ask.repeat)
 
 
 def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
@@ -471,16 +459,7 @@ class LongContextJudge(protocol.JudgeLayer):
     def _examine_part(
         self, ask: protocol.Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]
     ) -> protocol.Ask:
-        inputs, texts = ask.inputs, [piece.text for piece in pieces]
-        part = examine_part(
-            inputs["question"],
-            inputs["answer"],
-            claims,
-            texts,
-            history=inputs.get("history", ()),
-            prompts=self._prompts,
-        )
-        return replace(part, repeat=ask.repeat)
+        return examine_part(ask, claims, [piece.text for piece in pieces], self._prompts)
 
 
 def _can_be_split(ask: protocol.Ask) -> bool:
