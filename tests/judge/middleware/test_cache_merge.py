@@ -157,9 +157,8 @@ def test_a_broken_cache_is_told_and_nothing_of_it_is_merged(tmp_path, statement,
     with pytest.raises(InputError, match=rf"broken: {said}"):
         merge_caches([broken], into)
     keep(into, own("own:z"), 9)
-    with pytest.raises(InputError, match=r"\(those before it, 1, are merged\)") as caught:
+    with pytest.raises(InputError, match=rf"broken: {said}"):
         merge_caches([fine, broken], into)
-    assert caught.value.path == str(broken)
     assert exported(into)[1:] == exported(fine)
     assert {row["judge"] for row in exported(into)} == {"own:z", "own:a"}
 

@@ -289,26 +289,16 @@ def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
         earlier sources stay merged; or `into` cannot be written.
     """
     files = _source_files(sources, into)
-    if not into.exists():
-        for file in files:  # create no cache where a source cannot be merged
-            if isinstance(file, Path):
-                with _open_source(file):
-                    pass
+    if isinstance(files[0], Path):  # create no cache where the first source cannot be merged
+        with _open_source(files[0]):
+            pass
     reports: list[dict[str, Any]] = []
     with _open_to_write(into) as cache:
         cache.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
         for file in files:
-            try:
-                with _open_source(file) as source:
-                    _check_source(source, file)
-                    counts = _merge_source(source, cache, into)
-            except InputError as error:
-                if not reports:
-                    raise
-                raise InputError(
-                    f"{error.problem} (those before it, {len(reports)}, are merged)",
-                    path=error.path,
-                ) from None
+            with _open_source(file) as source:
+                _check_source(source, file)
+                counts = _merge_source(source, cache, into)
             reports.append({"from": str(file), "replies": counts.total(), **counts})
         (count,) = cache.execute("SELECT count(*) FROM replies").fetchone()
     return {"cache": str(into), "sources": reports, "replies": count}
