@@ -129,11 +129,11 @@ def test_an_interrupted_run_says_what_stays_out(server, caplog):
     server.meddle = lambda _, path: error(500, "away") if "batch_" in path else None
     with caplog.at_level(logging.WARNING), pytest.raises(JudgeUnreachableError):
         run(server, "batches")
-    assert "batch 1 is submitted: 13 questions as batch_0" in caplog.text
-    assert "batch 1 (batch_0) continues at the provider; the same command fetches" in caplog.text
+    assert "13 questions are submitted as batch batch_0" in caplog.text
+    assert "batch batch_0 continues at the provider; the same command fetches" in caplog.text
     server.meddle = None
     run(server, "batches")
-    assert "batch 1 (batch_0): 13 of 13 answered, completed" in caplog.text
+    assert "batch batch_0: 13 of 13 answered, completed" in caplog.text
     assert len(server.batches) == 1
     assert pending_batches(Path("batches.sqlite")) == []
 

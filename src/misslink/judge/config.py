@@ -64,9 +64,8 @@ class JudgeConfig:
         Maximum tokens per minute. A call reserves its prompt and `max_tokens` for the reply; after
         ten replies twice the longest of them.
     max_calls : int or None
-        Maximum number of calls, failed ones included. Requests by which misslink finds out what a
-        server supports count too; those of the question that reaches the limit may exceed it by
-        up to three, but never are more questions answered than the limit.
+        Maximum number of calls, failed ones included. Requests that a server refuses for their
+        format do not count.
     max_cost : float or None
         Maximum cost in USD; needs both prices.
     price_in, price_out : float or None

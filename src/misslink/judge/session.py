@@ -13,7 +13,7 @@ from misslink.documents import Cascade, CascadeStage, Judging
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.manifest import display_path
 from misslink.judge.backends.custom import check_judge, foreign_options, load_custom_judge
-from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
+from misslink.judge.backends.decisions import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, Price, is_custom_judge

@@ -49,17 +49,16 @@ def test_the_barest_keeps_the_limit_unless_it_is_complained_of():
     assert tried[-1] == RequestFormat("plain", None, *[False] * 4)
 
 
+def test_after_three_refusals_the_next_question_begins_again():
+    settling = CapabilityProbe(RequestFormat())
+    assert wordings(settling, *["Bad Request"] * 9) == wordings(settling, *["Bad Request"] * 9)
+
+
 def test_a_question_refused_in_every_wording_teaches_nothing():
     settling = CapabilityProbe(RequestFormat())
     wordings(settling, *["Bad Request"] * 9)
     assert not settling.settled
     assert wordings(settling) == ([RequestFormat()], True)
-
-
-def test_after_three_refusals_the_next_question_has_one_more_wording():
-    settling = CapabilityProbe(RequestFormat())
-    wordings(settling, *["Bad Request"] * 9)
-    assert wordings(settling, *["Bad Request"] * 9) == ([RequestFormat(), BAREST], False)
 
 
 def test_a_settled_server_may_refuse_one_question_a_parameter():
@@ -100,25 +99,6 @@ def test_what_is_no_dialect_is_not_learnt(change):
     settling = CapabilityProbe(RequestFormat())
     settling.learn({**asdict(BAREST), **change})
     assert (settling.request_format, settling.settled) == (RequestFormat(), False)
-
-
-def test_a_format_is_given_up_once_where_the_server_ignores_it():
-    settling = CapabilityProbe(RequestFormat())
-    wordings(settling)
-    settling.record_obedience(RequestFormat(), obeyed=False, ignored=True)
-    assert settling.request_format == RequestFormat(structure="plain")
-    assert settling.abilities() == {
-        **asdict(RequestFormat()),
-        "gives_logprobs": None,
-    }  # an inference, so for this run only
-
-
-def test_a_server_that_obeyed_is_not_taken_to_ignore_the_format():
-    settling = CapabilityProbe(RequestFormat())
-    wordings(settling)
-    settling.record_obedience(RequestFormat(), obeyed=True, ignored=False)
-    settling.record_obedience(RequestFormat(), obeyed=False, ignored=True)
-    assert settling.request_format == RequestFormat()
 
 
 @pytest.mark.parametrize("left_out", sorted(asdict(BAREST)))
@@ -195,12 +175,12 @@ def test_the_schema_is_given_up_last():
     ]
 
 
-def test_what_was_given_up_uncomplained_of_is_not_known():
+def test_what_is_sent_is_taken_and_what_was_given_up_is_not():
     settling = CapabilityProbe(RequestFormat())
     assert settling.takes("seed") is None
-    wordings(settling, "logprobs", "Bad Request", "Bad Request")
-    taken = {name: settling.takes(name) for name in ("seed", "logprobs", "json_schema")}
-    assert taken == {"seed": None, "logprobs": False, "json_schema": False}
+    wordings(settling, "logprobs", "Bad Request")
+    names = ("seed", "logprobs", "json_schema", "json_object")
+    assert [settling.takes(name) for name in names] == [True, False, False, True]
 
 
 def test_what_was_never_offered_is_not_taken():

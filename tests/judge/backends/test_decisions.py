@@ -21,21 +21,19 @@ import pytest
 from decision_model import decisions, labels_of
 from honest_judge import small_ask
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.goldset.generation.questions import AnswerComparison, PassageAnswers, WrittenQuestion
+from misslink.goldset.generation.questions import WrittenQuestion
 from misslink.goldset.pooling.grades import PassageGradeReply
 from misslink.judge import examination
 from misslink.judge.backends import decision_questions
 from misslink.judge.backends.decision_questions import DecisionTask
-from misslink.judge.backends.decision_servers import (
-    _openai_question,
-    open_openai_decisions,
-    open_system_one,
-)
 from misslink.judge.backends.decisions import (
     LIMITS,
     DecisionJudge,
     Decisions,
     RefusedRequestError,
+    _openai_question,
+    open_openai_decisions,
+    open_system_one,
 )
 from misslink.judge.checks.dry_run import forecast_judging
 from misslink.judge.checks.pairwise import AnswerPair
@@ -548,7 +546,7 @@ TEXTS = {
 HISTORY = ({"role": "user", "content": "Hi. Is it blue?"}, {"role": "assistant", "content": "Yes."})
 ASKS = {
     "part": examine_part(
-        "Why?", "It is.", ("It is.",), TEXTS["passages"], history=HISTORY, prompts=BUILT_IN
+        examine("Why?", (), "It is.", history=HISTORY), ("It is.",), TEXTS["passages"], BUILT_IN
     ),
     "preference": AnswerPair("1", "Why?", "Because.", "I do not know.").asks()[0],
     "citations": rendered(
@@ -564,12 +562,6 @@ ASKS = {
     "grade": rendered(
         "goldset_relevance", {"question": "Why?", "passage": "So."}, PassageGradeReply
     ),
-    "compare": rendered(
-        "goldset_compare",
-        {"question": "Why?", "reference": "So.", "answers": ("So.",)},
-        AnswerComparison,
-    ),
-    "elsewhere": rendered("goldset_elsewhere", {**TEXTS, "references": ("So.",)}, PassageAnswers),
 }
 
 

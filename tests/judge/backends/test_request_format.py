@@ -62,7 +62,7 @@ def test_each_sample_of_a_question_has_a_seed_of_its_own():
     ],
 )
 def test_what_a_server_complains_about_is_given_up(complaint, expected):
-    assert RequestFormat().without(complaint) == RequestFormat(**expected)
+    assert RequestFormat().simpler(complaint) == RequestFormat(**expected)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_what_a_server_complains_about_is_given_up(complaint, expected):
     ],
 )
 def test_a_complaint_about_the_question_gives_nothing_up(complaint):
-    assert RequestFormat().without(complaint) is None
+    assert RequestFormat().simpler(complaint) is None
 
 
 def test_a_name_that_no_schema_may_have_is_mended():

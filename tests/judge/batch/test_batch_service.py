@@ -59,7 +59,7 @@ def test_an_answer_that_is_none_is_told(server, sent):
     server.meddle = lambda *_: (200, {}, sent)
     for work in (
         lambda service: service.upload("q.jsonl", io.BytesIO(b"{}\n")),
-        lambda service: service.create("file-0", "/chat/completions", "t"),
+        lambda service: service.create("file-0", "/chat/completions"),
         lambda service: service.retrieve("batch_0"),
     ):
         with pytest.raises(ValueError, match=r"\w"):
@@ -79,16 +79,16 @@ def test_a_list_that_never_ends_is_left(server):
 def test_a_state_is_read_whatever_stands_in_it():
     strange = {"status": 3, "request_counts": [], "errors": {"data": 7}, "metadata": "x",
                "created_at": "now", "output_file_id": ["f"]}  # fmt: skip
-    assert BatchState.read({"id": "b", **strange}) == BatchState("b", "")
-    assert BatchState.read([]) is BatchState.read({}) is None
+    assert BatchState.of({"id": "b", **strange}) == BatchState(id="b")
+    assert BatchState.of([]) is BatchState.of({}) is None
     counts = {"total": 3, "completed": 2, "failed": True}
     problems = [{"code": "c", "message": "wrong", "line": 4}, "text", {"code": "d"}]
-    state = BatchState.read(
+    state = BatchState.of(
         {"id": "b", "status": "failed", "request_counts": counts, "errors": {"data": problems}}
     )
-    assert (state.total, state.answered, state.failed, state.over) == (3, 2, 0, True)
-    assert state.problems == ("line 4: wrong", "d")
-    assert state.codes == {"c", "d"}
+    assert (state.answered, state.failed, state.over) == (2, 0, True)
+    assert state.problems == ["line 4: wrong", "d"]
+    assert state.codes == ["c", "d"]
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500])

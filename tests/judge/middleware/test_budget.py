@@ -8,12 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from honest_judge import small_ask
-from judge_faults import error
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig, Price
-from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.budget import BatchTerms, BudgetedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import (
     JudgeInfo,
@@ -79,114 +76,6 @@ def test_tries_in_vain_are_calls_too():
     outcomes = run(all_of(ThrottledJudge(budget, 3), 20))
     assert len(judge.puts) == 10
     assert sum(came(outcomes)) < 10
-
-
-def test_requests_beyond_one_for_a_question_are_calls_too():
-    judge = StagedJudge()
-    judge.info = JudgeInfo(requests_sent=0)
-
-    def act(put):
-        sent = judge.info.requests_sent + (3 if put.number == 0 else 1)
-        judge.info = JudgeInfo(requests_sent=sent)  # the first finds out what the server takes
-        return answer()
-
-    judge.act = act
-    budget = BudgetedJudge(judge, JudgeConfig(max_calls=5))
-    outcomes = run(all_of(ThrottledJudge(budget, 1), 9))
-    assert came(outcomes) == [True] * 3 + [False] * 6
-    assert budget.calls == judge.info.requests_sent == 5
-
-
-def refusing(judge_server, *names):
-    """A server that refuses what of a request it does not take, one thing at a time."""
-
-    def script(body):
-        wanted = body.get("response_format", {}).get("type")
-        unknown = [name for name in names if name in body or name == wanted]
-        return error(400, f"{unknown[0]} is not supported") if unknown else None
-
-    judge_server.script = script
-
-
-@pytest.mark.parametrize(
-    ("cap", "concurrency", "names", "seen"),
-    [
-        (1, 1, ("json_schema", "seed"), 3),  # the first question needs three
-        (3, 8, ("json_schema", "seed"), 3),
-        (4, 4, ("json_schema", "seed", "max_tokens"), 4),
-        (8, 32, ("json_schema", "seed"), 8),
-        (8, 32, (), 8),
-    ],
-)
-def test_finding_out_what_a_server_takes_passes_no_cap_of_calls(
-    judge_server, cap, concurrency, names, seen
-):
-    refusing(judge_server, *names)
-
-    async def put():
-        judge = open_openai("test-judge", base_url=judge_server.url)
-        budget = ThrottledJudge(BudgetedJudge(judge, JudgeConfig(max_calls=cap)), concurrency)
-        asks = (budget.ask(small_ask(n)) for n in range(20))
-        outcomes = await asyncio.gather(*asks, return_exceptions=True)
-        await budget.close()
-        return outcomes
-
-    outcomes = asyncio.run(put())
-    assert len(judge_server.calls) == seen
-    assert sum(came(outcomes)) == judge_server.answered == seen - len(names) <= cap
-
-
-class FindingOut(StagedJudge):
-    """Sends four requests for a question as long as it does not know what its server takes."""
-
-    sent = 0
-    abilities = {}  # noqa: RUF012
-
-    @property
-    def info(self):
-        return JudgeInfo(requests_sent=self.sent, abilities=self.abilities)
-
-    async def ask(self, ask):
-        self.sent += 1
-        for _ in range(0 if self.abilities else 3):
-            await asyncio.sleep(0.5)
-            self.sent += 1
-        reply = await super().ask(ask)
-        self.abilities = {"structure": "plain"}
-        return reply
-
-
-def test_one_question_at_a_time_is_out_until_it_is_known_what_a_server_takes():
-    judge = FindingOut()
-    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, JudgeConfig(max_calls=8)), 4), 20))
-    assert judge.sent == 8
-    assert sum(came(outcomes)) == 5
-
-
-class Rewording(StagedJudge):
-    """Knows what its server takes, but every second question is refused once."""
-
-    sent = 0
-    abilities = {"structure": "json_schema"}  # noqa: RUF012
-
-    @property
-    def info(self):
-        return JudgeInfo(requests_sent=self.sent, abilities=self.abilities)
-
-    async def ask(self, ask):
-        self.sent += 1
-        if ask.repeat % 2:
-            await asyncio.sleep(0.5)
-            self.sent += 1
-        return await super().ask(ask)
-
-
-@pytest.mark.parametrize("cap", [3, 4, 9, 20])
-def test_questions_worded_otherwise_for_themselves_pass_a_cap_by_one_at_most(cap):
-    judge = Rewording()
-    outcomes = run(all_of(ThrottledJudge(BudgetedJudge(judge, JudgeConfig(max_calls=cap)), 16), 40))
-    assert cap <= judge.sent <= cap + 1
-    assert sum(came(outcomes)) == len(judge.puts) <= cap
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 64])
@@ -337,38 +226,54 @@ def test_name_identity_and_note_are_the_judges():
     assert judge_info(budget).note == "mind this"
 
 
-def test_calls_of_another_way_hold_their_share_and_count():
-    budget = BudgetedJudge(StagedJudge(), priced(max_calls=3, max_cost=1.6 * MOST))
-    assert budget.reserve(ASK, 0.5)
-    assert budget.reserve(ASK, 1.0)
-    assert not budget.reserve(ASK, 0.5)  # now; once the others are home it may fit
-    budget.settle(ASK, 1.0, None)
-    assert budget.reserve(ASK, 0.5)
+def batched(budget, outcome, share=0.5, *, submitted=False, waited=None):
+    """One call in a batch, which ends so."""
+
+    async def call():
+        await asyncio.sleep(1)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    on_wait = (waited if waited is not None else []).append
+    return budget.call_within_caps(ASK, call, BatchTerms(share, submitted, on_wait))
+
+
+def all_batched(budget, *outcomes, **terms):
+    async def put():
+        calls = (batched(budget, outcome, **terms) for outcome in outcomes)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return run(put())
+
+
+def test_calls_in_a_batch_reserve_their_share_and_count():
+    budget = BudgetedJudge(StagedJudge(), priced(max_calls=4, max_cost=1.6 * MOST))
     said = Reply(None, "said", Usage(prompt_tokens=100, completion_tokens=10))
-    budget.settle(ASK, 0.5, said)
-    budget.settle(ASK, 0.5, Reply(None, "said"))  # does not say what it used
-    assert budget.spent == pytest.approx(0.5 * (PRICE.cost(100, 10) + MOST))
-    assert budget.calls == 3
-    with pytest.raises(SkippedAskError, match="max_calls 3 is used up"):
-        budget.reserve(ASK, 0.5)
-    assert budget.reserve(ASK, 0.5, submitted=True)  # it was paid for by an earlier run
+    waited = []
+    outcomes = all_batched(budget, said, said, said, Reply(None, "said"), waited=waited)
+    assert came(outcomes) == [True] * 4
+    assert waited == [3]  # the last one fits when the others have ended
+    assert budget.spent == pytest.approx(0.5 * (3 * PRICE.cost(100, 10) + MOST))
     assert budget.calls == 4
+    (refused,) = all_batched(budget, said)
+    assert str(refused) == "max_calls 4 is used up; the same command continues"
+    assert came(all_batched(budget, said, submitted=True)) == [True]  # an earlier run paid for it
+    assert budget.calls == 5
 
 
 def test_what_can_never_fit_is_not_waited_for():
     budget = BudgetedJudge(StagedJudge(), priced(max_cost=0.4 * MOST))
-    with pytest.raises(SkippedAskError, match=r"could exceed max_cost"):
-        budget.reserve(ASK, 0.5)
-    assert budget.reserve(ASK, 0.25)
+    (refused,) = all_batched(budget, answer())
+    assert "could exceed max_cost" in str(refused)
+    assert came(all_batched(budget, Reply.nothing("refused"), share=0.25)) == [True]
     assert (budget.calls, budget.spent) == (1, 0)
 
 
 def test_what_was_lost_cost_the_most_and_what_was_not_made_nothing():
     budget = BudgetedJudge(StagedJudge(), priced(max_calls=2, max_cost=MOST))
-    assert budget.reserve(ASK, 0.5)
-    budget.settle(ASK, 0.5, None, lost=True)
+    all_batched(budget, RetryableError("its answer is gone", "time"))
     assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
-    assert budget.reserve(ASK, 0.5)
-    budget.cancel(ASK, 0.5)
+    all_batched(budget, SkippedAskError("it was not begun"))
     assert (budget.calls, budget.spent) == (1, pytest.approx(0.5 * MOST))
-    assert budget.reserve(ASK, 0.5)  # as if it had not been
+    assert came(all_batched(budget, answer(1, 1))) == [True]  # as if it had not been

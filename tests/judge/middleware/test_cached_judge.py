@@ -299,23 +299,6 @@ def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
     assert now.usage == Usage(completion_tokens=7)
 
 
-def test_a_text_that_is_asked_twice_is_kept_once(judge_server, tmp_path):
-    async def put():
-        async with cache(judge_server, tmp_path / "l") as judge:
-            for ask in (small_ask(1), replace(small_ask(1), repeat=1), small_ask(2)):
-                await judge.ask(ask)
-
-    asyncio.run(put())
-    with sqlite3.connect(tmp_path / "l") as file:
-        texts = [text for (text,) in file.execute("SELECT content FROM texts")]
-    system, first, second = (
-        small_ask(1).messages[0]["content"],
-        small_ask(1).messages[1]["content"],
-        small_ask(2).messages[1]["content"],
-    )
-    assert texts == [system, first, second]
-
-
 def test_no_byte_of_the_key_or_a_header_is_in_the_files(judge_server, tmp_path):
     judge_server.key = KEY
     judge_server.script = lambda _: f"I was given {KEY}"
@@ -466,7 +449,7 @@ def test_a_question_that_another_process_asks_is_waited_for(two_askers, judge_se
 
 
 @pytest.mark.parametrize(
-    "lost", ["UPDATE claimants SET expires = 0", "UPDATE claimants SET process = 999999999"]
+    "lost", ["UPDATE claims SET expires = 0", "UPDATE claims SET process = 999999999"]
 )
 def test_the_claim_of_a_process_that_is_gone_is_taken_over(two_askers, judge_server, lost):
     """Of two replies to one question the first that is stored serves both."""

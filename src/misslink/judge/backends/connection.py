@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import openai
 
 
-_REFUSED_STATUSES = (400, 413, 422)
+_REFUSED_STATUSES = (400, 422, 501)  # this request will not do; worded otherwise it may
 _TRANSIENT_STATUSES = (408, 409, 425, 429)  # and every 5xx
 # Not "billing": texts about too many requests per minute name the page where the limit is raised.
 _NO_CREDIT = re.compile(
@@ -56,20 +56,19 @@ NO_CREDIT_LEFT = "the account has no credit left"
 def classify_failure(
     error: Exception,
     message: str,
+    judge: str,
     *,
     answered: bool = False,
     model: str = "",
     address: ServerAddress | None = None,
-) -> RetryableError | str | None:
+) -> RetryableError | JudgeUnreachableError | None:
     """Classify an error of any provider's package, by its HTTP status and its name.
 
     `message` is safe to show. `answered` says whether the server has answered before: then a
     refused connection is worth a retry. Returns the error to raise where a later call may
-    succeed; why none would, as part of a sentence; None for an error of this one question.
+    succeed, or where none would; None for an error of this one question.
     """
-    status = http_status(error)
-    if status is None:
-        return _connection_failure(error, message, answered, address.base_url if address else "")
+    status = http_status(error) or 0
     chain = list(_exception_chain(error))
     headers = [getattr(getattr(link, "response", None), "headers", None) for link in chain]
     sent = [header for header in headers if header is not None]
@@ -80,13 +79,17 @@ def classify_failure(
     key = address.key_name if address else "the provider's key"
     named = f" '{model}'" if model else ""
     meaning: RetryableError | str | None = None
-    if status == 402 or (status == 429 and _NO_CREDIT.search(told)):
+    if not status:
+        meaning = _connection_failure(error, message, answered, address.base_url if address else "")
+    elif status == 402 or (status == 429 and _NO_CREDIT.search(told)):
         meaning = NO_CREDIT_LEFT
     elif status in _TRANSIENT_STATUSES or status >= 500:
         problem = f"the server answers {status}{wait}: {message}"
         meaning = RetryableError(problem, "rate" if status == 429 else "server", after)
     elif status == 200:
         meaning = RetryableError(f"the server's reply is not a completion: {message}", "server")
+    elif status == 401 and address and address.keyless:
+        meaning = f"the server needs a key (HTTP 401); set {key}"
     elif status == 401:
         meaning = f"the server refuses the key (HTTP 401); check {key}"
     elif status == _FORBIDDEN:
@@ -96,13 +99,12 @@ def classify_failure(
     elif status == 404:
         hint = "" if address is None else _AZURE_NAMES if address.is_azure else _ENDS_IN_V1
         meaning = f"the server does not know the address or the model{named} (HTTP 404); check --judge{hint}"
-    return meaning
+    return unreachable(judge, meaning) if isinstance(meaning, str) else meaning
 
 
-def retryable_failure(error: Exception, message: str) -> RetryableError | None:
-    """Return the error to raise where a retry may help; None where the server refuses this question."""
-    meaning = classify_failure(error, message, answered=True)
-    return meaning if isinstance(meaning, RetryableError) else None
+def unreachable(judge: str, why: str) -> JudgeUnreachableError:
+    """Return the error that says why a judge cannot be asked."""
+    return JudgeUnreachableError(f"the judge {judge} cannot be asked: {why}")
 
 
 def _connection_failure(
@@ -130,16 +132,11 @@ def is_request_refusal(error: Exception) -> bool:
 def http_status(error: Exception) -> int | None:
     """The HTTP status of an error, from one of the places where clients store it."""
     for link in _exception_chain(error):
-        response = getattr(link, "response", None)
-        for value in (
-            getattr(link, "status_code", None),
-            getattr(response, "status_code", None),
-            getattr(response, "status", None),
-            getattr(link, "http_status", None),
-            getattr(link, "code", None),
-        ):
-            if type(value) is int and 200 <= value < 600:
-                return value
+        for place in (link, getattr(link, "response", None)):
+            for name in ("status_code", "status", "http_status", "code"):
+                value = getattr(place, name, None)
+                if type(value) is int and 200 <= value < 600:
+                    return value
     return None
 
 
@@ -167,6 +164,7 @@ def _why_unreachable(error: Exception, url: str = "") -> str:
     return _UNREACHABLE
 
 
+_BASE_URL = "the judge's base URL (OPENAI_BASE_URL or --base-url)"
 _OPENAI_URL = "https://api.openai.com/v1"
 _ENDS_IN_V1 = ", and that the base URL ends in /v1"
 _AZURE_NAMES = ", AZURE_OPENAI_ENDPOINT and OPENAI_API_VERSION"
@@ -195,6 +193,30 @@ class ServerAddress:
     key: str = field(repr=False)
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     key_name: str = "OPENAI_API_KEY"
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        key: str,
+        key_name: str,
+        source: str = _BASE_URL,
+    ) -> ServerAddress:
+        """Read an address and its key; `source` names where the address is from.
+
+        Raises
+        ------
+        InputError
+            It is no address, or the key cannot be one.
+        """
+        base, query = split_address(url)
+        displayed = public_url(base, source)
+        check_network_settings()
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(
+                f"the judge's key ({key_name}) holds characters that no key has; copy it again"
+            )
+        return cls(base, displayed, key or NO_KEY_NEEDED, query, key_name)
 
     @property
     def keyless(self) -> bool:
@@ -248,11 +270,7 @@ def resolve_address(base_url: str | None, api_key: str | None) -> ServerAddress:
     """
     url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL).strip()
     key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    base, query = split_address(url)
-    displayed = public_url(base)
-    check_network_settings()
-    _check_key(key, "OPENAI_API_KEY")
-    return ServerAddress(base, displayed, key or NO_KEY_NEEDED, query)
+    return ServerAddress.of(url, key, "OPENAI_API_KEY")
 
 
 def azure_address(deployment: str, endpoint: str | None, api_key: str | None) -> ServerAddress:
@@ -279,24 +297,12 @@ def azure_address(deployment: str, endpoint: str | None, api_key: str | None) ->
         )
     resource = base.partition("/openai")[0]
     base = f"{resource}/openai/deployments/{quote(deployment, safe='')}"
-    shown = public_url(base, "AZURE_OPENAI_ENDPOINT")
-    check_network_settings()
-    key, key_name = given["AZURE_OPENAI_API_KEY"], "AZURE_OPENAI_API_KEY"
-    _check_key(key, key_name)
-    query = {"api-version": given["OPENAI_API_VERSION"]}
-    return ServerAddress(base, shown, key, query, key_name)
+    key = given["AZURE_OPENAI_API_KEY"]
+    address = ServerAddress.of(base, key, "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT")
+    return replace(address, query={"api-version": given["OPENAI_API_VERSION"]})
 
 
-def _check_key(key: str, name: str) -> None:
-    if not (key.isascii() and key.isprintable()):
-        raise InputError(
-            f"the judge's key ({name}) holds characters that no key has; copy it again"
-        )
-
-
-def public_url(
-    url: str, source: str = "the judge's base URL (OPENAI_BASE_URL or --base-url)"
-) -> str:
+def public_url(url: str, source: str = _BASE_URL) -> str:
     """Return an address without user, password, query and trailing slash.
 
     Raises
@@ -373,8 +379,6 @@ def parse_price(price: Any, tokens: int = 1) -> Price | None:
     return Price(*map(float, prices))
 
 
-REFUSAL_STATUSES = (400, 422, 501)  # this request will not do; worded otherwise it may
-_UNAUTHORIZED = 401
 _CONNECT_TIMEOUT_S = 30.0
 _MODELS_TIMEOUT_S = 10.0
 # How the client is asked not to parse what it gets.
@@ -480,20 +484,24 @@ class ServerConnection:
 
     def raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
-        message, model, address = self.error_message(error), self._model, self._address
-        why = classify_failure(
-            error, message, answered=self._answered, model=model, address=address
+        meaning = self.meaning(error)
+        if isinstance(meaning, JudgeUnreachableError):
+            raise meaning from None
+
+    def meaning(self, error: openai.APIError) -> RetryableError | JudgeUnreachableError | None:
+        """What an error means; None where it is about one question."""
+        return classify_failure(
+            error,
+            self.error_message(error),
+            f"{self.judge} at {self.display_url}",
+            answered=self._answered,
+            model=self._model,
+            address=self._address,
         )
-        if getattr(error, "status_code", None) == _UNAUTHORIZED and address.keyless:
-            why = f"the server needs a key (HTTP 401); set {address.key_name}"
-        if isinstance(why, str):
-            raise self.unreachable(why) from None
 
     def unreachable(self, why: str) -> JudgeUnreachableError:
         """Return the error that says why this judge cannot be asked."""
-        return JudgeUnreachableError(
-            f"the judge {self.judge} at {self.display_url} cannot be asked: {why}"
-        )
+        return unreachable(f"{self.judge} at {self.display_url}", why)
 
     def error_message(self, error: openai.APIError) -> str:
         """A server's complaint in its own words, shortened, without the key."""

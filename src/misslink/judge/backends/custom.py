@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import InputError
-from misslink.judge.backends.decision_servers import is_decision_model, judge_from_model
+from misslink.judge.backends.decisions import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.config import split_spec
 from misslink.judge.examination import Examination, ExaminedClaim

@@ -191,11 +191,6 @@ class DecisionTask:
         """Add a text to the state, with its mark before each of its pieces, which are in its order."""
         self._texts.append(_Text(label, text, pieces or {}))
 
-    def show_each(self, label: str, texts: Iterable[str]) -> None:
-        """Add texts to the state, numbered from 1."""
-        for number, text in enumerate(texts, 1):
-            self.show(f"{label}_{number}", text)
-
     def show_sentences(self, label: str, text: str) -> None:
         """Add a text to the state whose sentences may be offered as quotes."""
         first = len(self._sentences) + 1
@@ -469,24 +464,12 @@ def _grade(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     return {"grade": Question("How relevant is the passage to the question?", grades)}
 
 
-def _comparison(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
-    task.show("question", inputs["question"])
-    task.show("reference", inputs["reference"])
-    task.show_each("answer", inputs["answers"])
-    ask = "Does answer_{} mean the same as the reference, even if worded differently?"
-    return {
-        "answers": [
-            {"answer": number, "agrees": Question(ask.format(number), values=_YES_NO_WORDS)}
-            for number in range(1, len(inputs["answers"]) + 1)
-        ]
-    }
-
-
 def _preference(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
     _show_case(task, inputs)
     for label in ("first", "second"):
         task.show(label, inputs[label])
-    task.show_each("reference", inputs["references"])
+    for number, text in enumerate(inputs["references"], 1):
+        task.show(f"reference_{number}", text)
     ask = (
         "Which answer, first or second, would satisfy the asker more? It is right if a reference or a"
         " passage states it. Longer is not better."
@@ -525,26 +508,6 @@ def _claim_needs(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, obj
     return {"claims": claims}
 
 
-def _passage_answers(task: DecisionTask, inputs: Mapping[str, Any]) -> dict[str, object]:
-    _show_case(task, inputs)
-    task.show_each("reference", inputs["references"])
-    grades = {"yes": "all of it", "partly": "a part", "no": "nothing"}
-    return {
-        "passages": [
-            {
-                "passage": number,
-                "answers": Question(
-                    f"How much of the answer does passage_{number} alone state?",
-                    grades,
-                    subject="How much a passage states",
-                ),
-                "quote": task.quote(f"that passage_{number} answers", inputs["question"]),
-            }
-            for number in range(1, len(inputs["passages"]) + 1)
-        ]
-    }
-
-
 # By the name of the ask. The other asks need written text, which a decision model cannot give.
 DRAFTS: Mapping[str, Callable[[DecisionTask, Mapping[str, Any]], dict[str, Any]]] = {
     "examination": _examination,
@@ -552,7 +515,5 @@ DRAFTS: Mapping[str, Callable[[DecisionTask, Mapping[str, Any]], dict[str, Any]]
     "citations": _citations,
     "claim_needs": _claim_needs,
     "goldset_relevance": _grade,
-    "goldset_compare": _comparison,
-    "goldset_elsewhere": _passage_answers,
     "preference": _preference,
 }

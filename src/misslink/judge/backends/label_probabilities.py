@@ -9,23 +9,19 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+# A key, or a value that is none of objects and lists.
+_JSON_SCALAR = re.compile(
+    r'"(?:[^"\\]|\\.)*"\s*:|(?P<value>"(?:[^"\\]|\\.)*"|[^\s{}\[\]:,"]+)', re.DOTALL
+)
 
 
-@dataclass(frozen=True)
-class LabelSpan:
-    """A value that is one of a few labels.
+class LabelSpan(NamedTuple):
+    """A value that is one of a few labels, with every label and how it is written in JSON.
 
-    Parameters
-    ----------
-    name : str
-        Keys and numbers from the root, such as ``claims.0.support``.
-    start, end : int
-        Character offsets of the value in the text, quote marks included.
-    labels : mapping of str to str
-        Every label, and how it is written in JSON.
+    Its ``name`` has keys and numbers from the root, such as ``claims.0.support``. ``start`` and
+    ``end`` are character offsets of the value in the text, quote marks included.
     """
 
     name: str
@@ -43,18 +39,20 @@ def find_label_spans(text: str, schema: Mapping[str, Any]) -> list[LabelSpan]:
         A JSON document.
     schema : mapping
         A strict JSON schema without references: enumerations, booleans and nullable ones are
-        labels. Where a key occurs twice, the last one counts.
+        labels.
 
     Raises
     ------
     ValueError
-        The text is no JSON.
+        The text is no JSON, or has a key twice.
     """
-    json.loads(text, strict=False)
-    spans: dict[str, LabelSpan] = {}
-    tokens = _JSON_TOKEN.finditer(text)
-    _scan_value(next(tokens), tokens, schema, "", spans)
-    return sorted(spans.values(), key=lambda place: place.start)
+    leaves = _leaves(json.loads(text, strict=False), schema, "")
+    values = (found for found in _JSON_SCALAR.finditer(text) if found["value"])
+    return [
+        LabelSpan(name, value.start(), value.end(), labels)
+        for (name, node), value in zip(leaves, values, strict=True)
+        if (labels := schema_labels(node))
+    ]
 
 
 def schema_labels(schema: Mapping[str, Any]) -> dict[str, str]:
@@ -72,44 +70,26 @@ def schema_labels(schema: Mapping[str, Any]) -> dict[str, str]:
     return labels if len(labels) == len(values) > 1 else {}
 
 
-def _scan_value(
-    token: re.Match[str],
-    tokens: Iterator[re.Match[str]],
-    schema: Mapping[str, Any],
-    name: str,
-    spans: dict[str, LabelSpan],
-) -> None:
-    """Enter the labels of the value that begins with `token` into `spans`."""
-    schema = _matching_schema(schema, token[0])
+def _leaves(
+    value: Any, schema: Mapping[str, Any], name: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The name and schema of each value that is none of objects and lists, in order."""
+    for option in schema.get("anyOf", ()):  # the first that may be of this kind
+        if isinstance(value, dict) == ("properties" in option) and isinstance(value, list) == (
+            "items" in option
+        ):
+            schema = option
+            break
     inner = f"{name}." if name else ""
-    if token[0] == "{":
-        for key in tokens:
-            if key[0] == "}":
-                return
-            if key[0] != ",":
-                field = json.loads(key[0], strict=False)
-                next(tokens)  # the colon
-                of_field = schema.get("properties", {}).get(field, {})
-                _scan_value(next(tokens), tokens, of_field, f"{inner}{field}", spans)
-    elif token[0] == "[":
-        number = 0
-        for item in tokens:
-            if item[0] == "]":
-                return
-            if item[0] != ",":
-                _scan_value(item, tokens, schema.get("items", {}), f"{inner}{number}", spans)
-                number += 1
-    elif labels := schema_labels(schema):
-        spans[name] = LabelSpan(name, token.start(), token.end(), labels)
-
-
-def _matching_schema(schema: Mapping[str, Any], first: str) -> Mapping[str, Any]:
-    """Of several schemas of a value the first that may begin so; the schema itself if it is one."""
-    for option in schema.get("anyOf", ()):
-        if (first == "{") == ("properties" in option) and (first == "[") == ("items" in option):
-            chosen: Mapping[str, Any] = option
-            return chosen
-    return schema
+    if isinstance(value, dict):
+        fields = schema.get("properties", {})
+        for key, item in value.items():
+            yield from _leaves(item, fields.get(key, {}), f"{inner}{key}")
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _leaves(item, schema.get("items", {}), f"{inner}{number}")
+    else:
+        yield name, schema
 
 
 _MIN_LABEL_MASS = 0.5  # below it the labels are not what the model was choosing between
@@ -272,13 +252,11 @@ def _parse_token(item: Any) -> tuple[bytes, dict[bytes, float]] | None:
     own = _parse_alternative(item)
     if own is None:
         return None
-    listed = item.get("top_logprobs")
-    alternatives = (
-        [_parse_alternative(other) for other in listed] if isinstance(listed, list) else []
-    )
     options: dict[bytes, float] = {}
-    for token, probability in [other for other in alternatives if other is not None]:
-        options[token] = options.get(token, 0.0) + probability  # two tokens may read the same
+    listed = item.get("top_logprobs")
+    for other in map(_parse_alternative, listed if isinstance(listed, list) else ()):
+        if other is not None:  # two tokens may read the same
+            options[other[0]] = options.get(other[0], 0.0) + other[1]
     options[own[0]] = max(options.get(own[0], 0.0), own[1])
     return own[0], options
 

@@ -9,27 +9,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError, known_names
+from misslink.errors import InputError, MissingExtraError
 from misslink.io.network import check_network_settings
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
-from misslink.judge.backends.connection import (
-    classify_failure,
-    complaint_text,
-    http_status,
-    is_request_refusal,
-    open_http_client,
-    public_url,
-    split_address,
-)
-from misslink.judge.backends.request_format import (
-    REFUSAL_MESSAGE,
-    SEED,
-    TOP_LOGPROBS,
-    CapabilityProbe,
-    RequestFormat,
-    Structure,
-    is_refused_parameter,
-)
+from misslink.judge.backends import connection as http
+from misslink.judge.backends import request_format as formats
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
     ParsedResponse,
@@ -94,7 +78,7 @@ def open_chat_model(
         model: BaseChatModel = init_chat_model(name, model_provider=provider, **options)
         if not any(base.__name__ == "BaseChatOpenAI" for base in type(model).__mro__):
             return model, None
-        connections = open_http_client()
+        connections = http.open_http_client()
         options["http_async_client"] = connections
         return init_chat_model(name, model_provider=provider, **options), connections
     except ImportError as missing:
@@ -104,14 +88,8 @@ def open_chat_model(
             f"the judge {spec} needs the package {package}: run  pip install {package}"
         ) from None
     except Exception as problem:  # noqa: BLE001 (every provider raises its own)
-        from langchain.chat_models import base
-
-        providers = sorted(getattr(base, "_BUILTIN_PROVIDERS", ()))  # of this version, if it tells
-        if providers and provider.replace("-", "_").lower() not in providers:
-            suggestion = known_names(provider, providers)
-            raise InputError(f"langchain knows no provider '{provider}'; {suggestion}") from None
-        first = str(problem).strip().partition("\n")[0][:EXCERPT_LENGTH]
-        raise InputError(f"the judge {spec} cannot be opened: {first}") from None
+        told = " ".join(str(problem).split())[:EXCERPT_LENGTH]
+        raise InputError(f"the judge {spec} cannot be opened: {told}") from None
 
 
 def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any]) -> Any:
@@ -130,10 +108,10 @@ def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any])
     raise NotImplementedError(f"its class has no structured_output by {structure}")
 
 
-def best_structure(model: BaseChatModel) -> Structure:
+def best_structure(model: BaseChatModel) -> formats.Structure:
     """The best structure that the model's class knows; what its server takes shows later."""
     empty = {"title": "answer", "description": "", "type": "object", "properties": {}}
-    structures: tuple[Structure, ...] = ("json_schema", "json_object")
+    structures: tuple[formats.Structure, ...] = ("json_schema", "json_object")
     for structure in structures:
         with contextlib.suppress(NotImplementedError):
             with_structure(model, structure, empty)
@@ -189,16 +167,16 @@ def open_langchain(
         )
     query: dict[str, str] = {}
     if provider == "openai" and (base_url := base_url or os.environ.get("OPENAI_BASE_URL")):
-        base_url, query = split_address(base_url)
+        base_url, query = http.split_address(base_url)
     connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
     if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
         connection["api_key"] = NO_KEY_NEEDED
-    settings = {"temperature": temperature, "seed": SEED, "max_tokens": max_tokens}
+    settings = {"temperature": temperature, "seed": formats.SEED, "max_tokens": max_tokens}
     given = {name: value for name, value in connection.items() if value is not None}
     options = {**given, "temperature": temperature, "max_tokens": max_tokens}
     identity = {"judge": "langchain", "provider": provider, "model": name, **settings}
     if base_url:
-        identity["base_url"] = public_url(base_url).partition("://")[2]
+        identity["base_url"] = http.public_url(base_url).partition("://")[2]
     model, connections = open_chat_model(provider, name, options)
     keys = [api_key or "", *(v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN")))]
     secrets = [key for key in keys if len(key) >= MIN_KEY_LENGTH] + address_secrets(
@@ -240,12 +218,12 @@ class LangChainJudge:
         self._connections = connections
         self._secrets = secrets
         fields = type(model).model_fields
-        first = RequestFormat(
+        first = formats.RequestFormat(
             structure=best_structure(model),
             seed="seed" in fields,
             logprobs={"logprobs", "top_logprobs"} <= set(fields),
         )
-        self._probe = CapabilityProbe(first)
+        self._probe = formats.CapabilityProbe(first)
         self._answered = False
 
     @property
@@ -269,44 +247,25 @@ class LangChainJudge:
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply; raises RetryableError or JudgeUnreachableError."""
         async with self._probe.turn():
-            tried = [self._probe.request_format]
-            while True:
-                try:
-                    response = await self._call(tried[-1], ask)
-                except (RetryableError, JudgeUnreachableError):
-                    raise
-                except Exception as error:  # noqa: BLE001 (every provider raises its own)
-                    complaint = self._complaint(error)
-                    other = self._other_format(error, complaint, tried, ask)
-                    if other is None:
-                        return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
-                    tried.append(other)
-                else:
-                    self._answered = True
-                    return self._probe.read(response, ask, tried[-1])
+            return await self._probe.ask(
+                ask,
+                lambda request_format: self._call(request_format, ask),
+                Exception,
+                self._explain,
+            )
 
     async def close(self) -> None:
         """Close the connections that are the judge's own."""
         if self._connections is not None:
             await self._connections.aclose()
 
-    def _other_format(
-        self, error: Exception, complaint: str, tried: list[RequestFormat], ask: Ask
-    ) -> RequestFormat | None:
-        """The format to put a failed ask in again; raises where the format is not the reason."""
-        if is_refused_parameter(http_status(error), complaint, tried[-1]):
-            return self._probe.after_refusal(tried, complaint, complaint)
-        meaning = classify_failure(error, complaint, answered=self._answered)
-        if isinstance(meaning, str):
-            message = f"the judge {self.name} cannot be asked: {meaning}"
-            raise JudgeUnreachableError(message) from None
-        if meaning is not None:
-            return self._probe.after_failure(tried, ask, meaning, http_status(error))
-        if is_request_refusal(error):
-            return self._probe.after_refusal(tried, complaint, complaint)
-        return None
+    def _explain(self, error: Exception) -> formats.Failure:
+        detail = http.complaint_text(getattr(error, "body", None))
+        complaint = self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
+        meaning = http.classify_failure(error, complaint, self.name, answered=self._answered)
+        return formats.Failure(complaint, complaint, meaning)
 
-    async def _call(self, request_format: RequestFormat, ask: Ask) -> ParsedResponse:
+    async def _call(self, request_format: formats.RequestFormat, ask: Ask) -> ParsedResponse:
         import langsmith
 
         runnable = self._bound(request_format, ask)
@@ -323,16 +282,17 @@ class LangChainJudge:
                     body: Any = decode_body(error.object)
                 else:
                     body = getattr(getattr(error, "response", None), "text", None)
-                    if http_status(error) != _OK or not isinstance(body, str):
+                    if http.http_status(error) != _OK or not isinstance(body, str):
                         raise
                 response = parse_completion(self._censored(body))
                 if isinstance(response, str):
                     raise RetryableError(response, "server") from None
                 return response
+        self._answered = True
         message = result["raw"] if isinstance(result, Mapping) else result
         return _parse_message(message, self._censored)
 
-    def _bound(self, request_format: RequestFormat, ask: Ask) -> Any:
+    def _bound(self, request_format: formats.RequestFormat, ask: Ask) -> Any:
         """The model with what the request_format sends, and with its means of structured answers."""
         update: dict[str, Any] = {}
         if not request_format.temperature:
@@ -340,18 +300,14 @@ class LangChainJudge:
         if request_format.limit is None:
             update["max_tokens"] = None
         if request_format.seed:
-            update["seed"] = SEED + ask.repeat
+            update["seed"] = formats.SEED + ask.repeat
         if request_format.logprobs:
-            update |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+            update |= {"logprobs": True, "top_logprobs": formats.TOP_LOGPROBS}
         model = self._model.model_copy(update=update) if update else self._model
         if request_format.structure == "plain":
             return model
         schema = {"title": ask.name, "description": "The answer.", **ask.json_schema}
         return with_structure(model, request_format.structure, schema)
-
-    def _complaint(self, error: Exception) -> str:
-        detail = complaint_text(getattr(error, "body", None))
-        return self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
 
     def _censored(self, text: str) -> str:
         return redact_keys(text, self._secrets)

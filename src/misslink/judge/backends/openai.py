@@ -11,13 +11,12 @@ from typing import Any
 from misslink.errors import InputError
 from misslink.judge.backends import connection
 from misslink.judge.backends.request_format import (
-    REFUSAL_MESSAGE,
     SEED,
     TOP_LOGPROBS,
     ApiInterface,
     CapabilityProbe,
+    Failure,
     RequestFormat,
-    is_refused_parameter,
 )
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
@@ -196,25 +195,15 @@ class OpenAIJudge:
         """
         import openai
 
-        tried = [self._probe.request_format]
-        while True:
-            try:
-                content = await post(self.path, self._request_body(ask, tried[-1]))
-                return self._read_reply(content, ask, tried[-1])
-            except openai.APIError as error:
-                complaint = self.connection.error_message(error)
-                about = f"{complaint} '{error.param}' {error.code}"
-                status, other = getattr(error, "status_code", None), None
-                is_parameter = is_refused_parameter(status, about, tried[-1])
-                if not is_parameter:
-                    self.connection.raise_if_pointless(error)
-                if is_parameter or status in connection.REFUSAL_STATUSES:
-                    other = self._probe.after_refusal(tried, complaint, about)
-                elif failure := connection.retryable_failure(error, complaint):
-                    other = self._probe.after_failure(tried, ask, failure, status)
-                if other is None:
-                    return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
-                tried.append(other)
+        async def call(request_format: RequestFormat) -> ParsedResponse:
+            return self._parse(await post(self.path, self._request_body(ask, request_format)))
+
+        def explain(error: openai.APIError) -> Failure:
+            complaint = self.connection.error_message(error)
+            about = f"{complaint} '{error.param}' {error.code}"
+            return Failure(complaint, about, self.connection.meaning(error))
+
+        return await self._probe.ask(ask, call, openai.APIError, explain)
 
     def request(self, ask: Ask) -> dict[str, object]:
         """Return the body of the request by which `ask` would be put now."""
@@ -245,14 +234,13 @@ class OpenAIJudge:
             self.max_tokens, max(self.context_length - estimate_ask_tokens(ask), _MIN_REPLY_TOKENS)
         )
 
-    def _read_reply(self, body: str, ask: Ask, request_format: RequestFormat) -> Reply:
+    def _parse(self, body: str) -> ParsedResponse:
         response = self._interface.read(body)
         if isinstance(response, str):
             if _QUOTA_EXCEEDED in response:
                 raise self.connection.unreachable(connection.NO_CREDIT_LEFT)
             raise RetryableError(response, "server")
-        response = replace(response, content=self.connection.censored(response.content))
-        return self._probe.read(response, ask, request_format)
+        return replace(response, content=self.connection.censored(response.content))
 
 
 def _responses_request(

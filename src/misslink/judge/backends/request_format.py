@@ -6,16 +6,18 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
+from misslink.errors import JudgeUnreachableError, MisslinkError
+from misslink.judge.backends.connection import http_status, is_request_refusal
 from misslink.judge.backends.response_parsing import ParsedResponse, is_question_error
-from misslink.judge.protocol import Ask, Reply, RetryableError, schema_json
+from misslink.judge.protocol import Ask, Reply, RetryableError, SkippedAskError, schema_json
 
+Failed = TypeVar("Failed", bound=Exception)
 Structure = Literal["json_schema", "json_object", "plain"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens", "max_output_tokens"]
 
@@ -122,14 +124,14 @@ class RequestFormat:
             changes["structure"] = _SIMPLER_STRUCTURE[self.structure]
         return replace(self, **changes) if changes else None
 
-    def without(self, complaint: str) -> RequestFormat | None:
+    def simpler(self, complaint: str) -> RequestFormat | None:
         """Return the request_format to try after a server refused this one.
 
         Parameters
         ----------
         complaint : str
             What it said. What it names is left out or renamed, the structure last; where it
-            names nothing, the next simpler way to ask for structure is taken.
+            names nothing, JSON mode is tried, and then the least that can be sent.
 
         Returns
         -------
@@ -137,24 +139,11 @@ class RequestFormat:
             None where the complaint is about the question, or nothing is left to give up.
         """
         other = self.named(complaint)
-        if other is not None:
-            return other
-        if is_question_error(complaint):
-            return None
-        simpler = _SIMPLER_STRUCTURE.get(self.structure)
-        return replace(self, structure=simpler) if simpler else None
-
-    def barest(self, complaint: str) -> RequestFormat:
-        """The least that can be sent: messages, and the token limit unless it is complained of."""
-        named = self.named(complaint)
-        return RequestFormat(
-            "plain", (named or self).limit, *[False] * (len(fields(RequestFormat)) - 2)
-        )
-
-
-def is_refused_parameter(status: int | None, complaint: str, sent: RequestFormat) -> bool:
-    """Whether a 403 is about a parameter that was sent, such as logprobs, and not about the key."""
-    return status == _FORBIDDEN and sent.named(complaint) is not None
+        if other is None and not is_question_error(complaint):
+            barest = RequestFormat("plain", self.limit, *[False] * (len(fields(RequestFormat)) - 2))
+            is_whole = self.structure == "json_schema"
+            other = replace(self, structure="json_object") if is_whole else barest
+        return None if other == self else other
 
 
 @dataclass(frozen=True)
@@ -185,38 +174,82 @@ class ApiInterface:
 REFUSAL_MESSAGE = "the judge refused the question: {}"
 _FORBIDDEN = 403
 _SERVER_ERROR = 500
-_MAX_FORMATS = 3  # of one question, until the server is known
 _PROBE_WAIT_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
+
+
+class Failure(NamedTuple):
+    """What an error says, what of it may name a part of the request, and what it means.
+
+    ``meaning`` is the error to raise; None where the question, or its format, is refused.
+    """
+
+    complaint: str
+    about: str
+    meaning: RetryableError | JudgeUnreachableError | None
 
 
 class CapabilityProbe:
     """Detects which request format a server supports.
 
     Each complaint that names a part of the request costs one refused call, and that part alone. Where
-    a complaint names nothing, at most three formats are tried for the first question that can be
-    answered at all: the full one, a simpler structure, and the barest one. A server that has
-    not answered yet and fails (5xx) twice on the same structured question gets it once without a
-    structure; this does not count as a refusal, because the server may be down.
+    a complaint names nothing, three formats are tried: the full one, JSON mode, and the barest one. A
+    server that has not answered yet and fails (5xx) twice on the same structured question gets it once
+    without a structure; this does not count as a refusal, because the server may be down.
 
     What a server refused is stored for later runs. What is only inferred from failures or ignored
     formats applies to this run. `request_format` is what to try next, and `settled` says whether the
-    server accepted it.
+    server accepted it, in this run or an earlier one.
     """
 
     def __init__(self, first: RequestFormat) -> None:
         self.request_format = first
         self.settled = False
         self.gives_logprobs: bool | None = None  # None before the first reply
-        self._first = first
-        self._hearsay = False  # learnt from an earlier run, not yet seen in this one
-        self._refused = 0
+        self._heard = False  # settled in this run
         self._broken: set[str] = set()  # questions that the server failed on
-        self._bare: RequestFormat | None = None  # in which such a one was put again
-        self._named: set[str] = set()  # what the server complained of
-        self._ignored = False
-        self._obeyed = False
+        self._was_bare = False  # such a one was put again without a structure
         self._inferred_from: Structure | None = None
         self._finding_out = asyncio.Lock()
+
+    async def ask(
+        self,
+        ask: Ask,
+        call: Callable[[RequestFormat], Awaitable[ParsedResponse]],
+        errors: type[Failed],
+        explain: Callable[[Failed], Failure],
+    ) -> Reply:
+        """Put an ask by `call`, in another format where the server refuses one.
+
+        The reply is a `Reply.nothing` where the server refuses the question. Raises RetryableError or
+        JudgeUnreachableError where an error among `errors` means that.
+        """
+        tried = [self.request_format]
+        while True:
+            try:
+                response = await call(tried[-1])
+            except (RetryableError, SkippedAskError, MisslinkError):
+                raise
+            except errors as error:
+                complaint, about, meaning = explain(error)
+                named = tried[-1].named(about)
+                is_parameter = http_status(error) == _FORBIDDEN and named is not None
+                if isinstance(meaning, JudgeUnreachableError) and not is_parameter:
+                    raise meaning from None
+                if is_parameter or is_request_refusal(error):
+                    other = self.refused(tried, about)
+                elif isinstance(meaning, RetryableError):
+                    is_server_error = (http_status(error) or 0) >= _SERVER_ERROR
+                    may_be_format = is_server_error and meaning.after is None
+                    other = self.broken(ask.key, tried) if may_be_format else None
+                    if other is None:
+                        raise meaning from None
+                else:
+                    other = None
+                if other is None:
+                    return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
+                tried.append(other)
+            else:
+                return self._read(response, ask, tried[-1])
 
     @contextlib.asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
@@ -242,7 +275,7 @@ class CapabilityProbe:
         with contextlib.suppress(KeyError, ValidationError):
             values = json.dumps({each.name: abilities[each.name] for each in fields(RequestFormat)})
             known = TypeAdapter(RequestFormat).validate_json(values, strict=True)
-            self.request_format, self.settled, self._hearsay = known, True, True
+            self.request_format, self.settled = known, True
 
     def abilities(self) -> dict[str, object]:
         """What was found out, without what is inferred, as JSON values; empty before it is settled."""
@@ -258,97 +291,44 @@ class CapabilityProbe:
         return self.request_format.structure if self.settled else None
 
     def takes(self, feature: str) -> bool | None:
-        """Whether the server takes a parameter or a structure.
-
-        Parameters
-        ----------
-        feature : str
-            A flag of `RequestFormat`, ``json_schema`` or ``json_object``.
-
-        Returns
-        -------
-        bool or None
-            None where that is not known: nothing came yet, or it was given up with all the rest,
-            uncomplained of.
-        """
+        """Whether a flag of `RequestFormat` or a structure is sent; None where that is not known."""
         if not self.settled:
             return None
-        if feature in OPTIONAL_PARAMETERS:
-            if getattr(self.request_format, feature):
-                return True
-            return False if feature in self._named or not getattr(self._first, feature) else None
-        if self.request_format.structure == feature:
-            return True
-        return False if feature in self._named or feature == self._inferred_from else None
+        if feature in OPTIONAL_PARAMETERS:  # the barest format says nothing of each
+            sent = {name: getattr(self.request_format, name) for name in OPTIONAL_PARAMETERS}
+            return sent[feature] if any(sent.values()) else None
+        simplicity = list(get_args(Structure)).index
+        ours, theirs = simplicity(self.request_format.structure), simplicity(feature)
+        return None if theirs > ours else theirs == ours
 
     @property
     def doubted(self) -> bool:
         """Whether a structured question, if it fails again, is put without a structure."""
-        return bool(self._broken) and self._bare is None and not self.settled
+        return bool(self._broken) and not (self._was_bare or self.settled)
 
     def accepted(self, request_format: RequestFormat) -> None:
         """A reply came to a request in `request_format`."""
         if not self.settled:
-            self.request_format, self.settled = request_format, True
+            self.request_format = request_format
             if request_format.structure != "plain":
                 self._inferred_from = None
-        self._hearsay = False
+        self.settled = self._heard = True
 
     def refused(self, tried: Sequence[RequestFormat], complaint: str) -> RequestFormat | None:
         """Return the request_format in which to put the same question again, or None.
 
-        Where it is None and `request_format` is not among those tried, the question may be put again.
-
-        Parameters
-        ----------
-        tried : sequence of RequestFormat
-            All in which the question was put, the refused one last.
-        complaint : str
+        `tried` are all in which it was put, the refused one last.
         """
-        last = tried[-1]
-        named = last.named(complaint)
-        guesses = 1 + sum(one.structure != other.structure for one, other in pairwise(tried))
-        enough = named is None and guesses + bool(self._broken) >= _MAX_FORMATS
         if self.request_format not in tried:  # another question found out in the meantime
-            return None if enough else self.request_format
-        if self.settled and not self._hearsay:  # one question that needs less, for itself
-            return named
-        other = last.without(complaint)
-        if other is None and is_question_error(complaint):
-            return None
-        self._note(last, complaint)
-        self._refused += named is None
-        if other is None or (named is None and self._refused > 1):
-            other = last.barest(complaint)
-        if self._hearsay:  # the server has changed since
-            self.settled = self._hearsay = False
+            return self.request_format
+        if self._heard:  # one question that needs less, for itself
+            return tried[-1].named(complaint)
+        other = tried[-1].simpler(complaint)
+        if other is not None and self.settled:  # the server has changed since
+            self.settled = False
             self.request_format = other
-        if other in tried:
-            return None
-        if enough:
-            self.request_format = other  # what is put next begins here
-            return None
-        return other
-
-    def after_refusal(
-        self, tried: Sequence[RequestFormat], complaint: str, about: str
-    ) -> RequestFormat | None:
-        """As `refused` with a complaint `about` this; raises where the question may be put again."""
-        other = self.refused(tried, about)
-        if other is None and self.request_format not in tried:
-            raise RetryableError(REFUSAL_MESSAGE.format(complaint), "server") from None
-        return other
-
-    def after_failure(
-        self, tried: Sequence[RequestFormat], ask: Ask, failure: RetryableError, status: int | None
-    ) -> RequestFormat:
-        """As `broken`, for an ask that failed with this HTTP status; raises `failure` where it is None."""
-        is_server_error = (status or 0) >= _SERVER_ERROR
-        other = None
-        if is_server_error and failure.after is None:
-            other = self.broken(ask.key, tried)
-        if other is None:
-            raise failure from None
+        if other is not None and other.structure != tried[-1].structure:
+            self._inferred_from = None
         return other
 
     def broken(self, question: str, tried: Sequence[RequestFormat]) -> RequestFormat | None:
@@ -362,58 +342,33 @@ class CapabilityProbe:
             All in which the question was put, the one that the server failed on last.
         """
         last = tried[-1]
-        if last.structure == "plain" or len(tried) >= _MAX_FORMATS:
+        if last.structure == "plain":
             return None
         if self.request_format not in tried:
             return self.request_format
-        if self.settled and not self._hearsay:
+        if self._heard:
             return None
         again = question in self._broken
         self._broken.add(question)
-        if not again or self._bare is not None:
+        if not again or self._was_bare:
             return None
-        self.settled = self._hearsay = False
+        self.settled = False
         self._inferred_from = last.structure
-        self._bare = replace(last, structure="plain")
-        return self._bare
+        self._was_bare = True
+        return replace(last, structure="plain")
 
-    def read(self, response: ParsedResponse, ask: Ask, request_format: RequestFormat) -> Reply:
-        """Read what was said to `ask`, put in `request_format`, and learn from how it was said."""
+    def _read(self, response: ParsedResponse, ask: Ask, request_format: RequestFormat) -> Reply:
+        """Read what was said, and learn from how it was said.
+
+        Where the first reply silently ignores the format, the schema is written into the prompt from
+        then on. This is inferred from one reply, so it is not part of `abilities`.
+        """
+        is_first = not self._heard
         self.accepted(request_format)
         self.gives_logprobs = self.gives_logprobs or response.gives_logprobs
         reply = response.reply(ask.schema)
-        fits = reply.parsed is not None
-        ignored = not fits and response.ignores(request_format.structure, ask.schema)
-        self.record_obedience(request_format, obeyed=fits, ignored=ignored)
-        return reply
-
-    def record_obedience(
-        self, request_format: RequestFormat, *, obeyed: bool, ignored: bool
-    ) -> None:
-        """Write the schema into the prompt where the server silently ignores the format, once.
-
-        This is inferred from one reply, so it is not part of `abilities`. A server that obeyed before is
-        not considered to ignore the format.
-        """
-        self._obeyed = self._obeyed or obeyed
-        if (
-            ignored
-            and not (self._obeyed or self._ignored)
-            and request_format == self.request_format
-        ):
-            self._ignored = True
+        ignored = reply.parsed is None and response.ignores(request_format.structure, ask.schema)
+        if is_first and ignored:
             self._inferred_from = request_format.structure
             self.request_format = replace(request_format, structure="plain")
-
-    def _note(self, refused: RequestFormat, complaint: str) -> None:
-        """Remember what was complained of; a complaint that names nothing is of the structure."""
-        named = refused.named(complaint)
-        if named is None or named.structure != refused.structure:
-            self._named.add(refused.structure)
-            self._inferred_from = None
-        if named is not None:
-            self._named |= {
-                name
-                for name in OPTIONAL_PARAMETERS
-                if getattr(named, name) != getattr(refused, name)
-            }
+        return reply

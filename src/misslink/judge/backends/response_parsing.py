@@ -6,10 +6,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from misslink.io.jsonl import DuplicateKeyError, unique_keys
 from misslink.judge.backends.label_probabilities import ReplyTokens, label_probabilities
@@ -211,6 +210,31 @@ def iter_json_objects(text: str, begin: int = 0) -> Iterator[tuple[int, str]]:
 EXCERPT_LENGTH = 300  # characters of somebody else's message that fit into one of ours
 
 
+class ServerDocument(BaseModel):
+    """What a server sent; a field that is missing or invalid has its default."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _default_if_invalid(cls, value: Any, validate: Any, info: ValidationInfo) -> Any:
+        try:
+            return validate(value)
+        except ValidationError:
+            field = cls.model_fields[str(info.field_name)]
+            if field.is_required():
+                raise
+            return field.default
+
+    @classmethod
+    def of(cls, document: object) -> Self | None:
+        """Read a document; None where it lacks what it needs."""
+        try:
+            return cls.model_validate(document)
+        except ValidationError:
+            return None
+
+
 @dataclass(frozen=True)
 class ParsedResponse:
     """What a model said, whatever the interface it said it through.
@@ -343,12 +367,9 @@ def parse_completion(body: str) -> ParsedResponse | str:
 def parse_json_body(body: str) -> dict[str, Any] | str:
     """Return the JSON object that a body is, or in a sentence what it is instead."""
     try:
-        read = from_json(body)
-    except (ValueError, TypeError):
-        try:  # slower, and takes halves of characters and invalid bytes too
-            read = json.loads(body)
-        except (ValueError, RecursionError):
-            return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
     return (
         read
         if isinstance(read, dict)

@@ -6,7 +6,6 @@ import asyncio
 import copy
 import json
 import logging
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +23,7 @@ from misslink.judge.batch.service import (
     input_line,
 )
 from misslink.judge.config import JudgeConfig, Price
-from misslink.judge.middleware.budget import BudgetedJudge
+from misslink.judge.middleware.budget import BatchTerms, BudgetedJudge
 from misslink.judge.middleware.cache import cache_key, identity_json
 from misslink.judge.protocol import Ask, Judge, Reply, RetryableError, SkippedAskError
 
@@ -72,9 +71,8 @@ class BatchJudge:
             self._service, self._store, timing, bare.path, config.retries, self._end
         )
         self._opening: asyncio.Task[None] | None = None
-        self._first: asyncio.Event | None = None
+        self._finding_out = asyncio.Lock()
         self._calls: set[queue.BatchCall] = set()
-        self._over_budget: deque[tuple[queue.BatchCall, bytes]] = deque()
         self._end_error: Exception | None = None
         self._is_cap_reported = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -98,20 +96,33 @@ class BatchJudge:
         await asyncio.shield(self._opening)
         while True:
             self._raise_if_ended()
-            if self._store.row_of(key) is None:
+            row = self._store.row_of(key)
+            if row is None:
                 reply = await self._ask_first_live(ask)
                 if reply is not None:
                     return reply
             try:
-                return await self._ask_in_batch(key, ask)
+                terms = BatchTerms(self.share, row is not None, self._report_cap)
+                reply = await self._budget.call_within_caps(
+                    ask, partial(self._ask_in_batch, key, ask), terms
+                )
             except queue.ResubmitError:  # another process may have fetched it
                 if (cached := self._store.get(key, ask)) is not None:
                     return cached
+            except SkippedAskError:
+                self._raise_if_ended()
+                raise
             except RetryableError as error:
                 tries += 1
                 if tries > self._config.retries:
                     times = "once" if tries == 1 else f"{tries} times"
                     return Reply.nothing(f"{error.problem} (tried {times}, in batches)")
+            else:
+                self.questions += reply.came
+                if reply.usage is not None:
+                    self._prompt_tokens += reply.usage.prompt_tokens or 0
+                    self._completion_tokens += reply.usage.completion_tokens or 0
+                return reply
 
     def is_submitted(self, ask: Ask) -> bool:
         """Whether a question is in a batch whose answers are not fetched."""
@@ -178,93 +189,54 @@ class BatchJudge:
 
     async def _ask_first_live(self, ask: Ask) -> Reply | None:
         """Ask live where that shows what the server supports; None where that is known."""
-        while not self._bare.abilities:
-            if self._first is None:
-                self._first = asyncio.Event()
-                try:
-                    return await self.judge.ask(ask)
-                finally:
-                    self._first.set()
-                    self._first = None
-                    self._submit_within_budget()
-            await self._first.wait()
+        if self._bare.abilities:
+            return None
+        async with self._finding_out:
             self._raise_if_ended()
-        return None
+            return None if self._bare.abilities else await self.judge.ask(ask)
 
     async def _ask_in_batch(self, key: str, ask: Ask) -> Reply:
-        calls: list[queue.BatchCall] = []
-        reply, submitted, is_lost = None, True, False
-        try:
-            reply = await self._bare.ask_by(partial(self._post, calls, key, ask), ask)
-        except queue.ResubmitError:
-            submitted = False
-            raise
-        except RetryableError as error:
-            is_lost = isinstance(error, queue.MissingAnswerError)
-            if calls and calls[-1].row is not None:  # it is asked again in another batch
-                self._store.remove(calls[-1].row, [key])
-            raise
-        finally:
-            for call in calls:
-                self._calls.discard(call)
-                last = call is calls[-1]  # earlier ones were refused, which is free
-                if call.reserved and last and not submitted:
-                    self._budget.cancel(ask, self.share)
-                elif call.reserved:
-                    self._budget.settle(
-                        ask, self.share, reply if last else None, lost=last and is_lost
-                    )
-            self._submit_within_budget()
-        self.questions += reply.came
-        if reply.usage is not None:
-            self._prompt_tokens += reply.usage.prompt_tokens or 0
-            self._completion_tokens += reply.usage.completion_tokens or 0
-        return reply
+        call: queue.BatchCall | None = None
 
-    async def _post(
-        self, calls: list[queue.BatchCall], key: str, ask: Ask, path: str, body: dict[str, Any]
-    ) -> str:
-        """In place of a request: return the body of the answer, or raise why there is none."""
-        row = self._store.row_of(key)
-        if row is None and not self._bare.abilities:  # what was known of the server is wrong
-            raise queue.ResubmitError
-        self._raise_if_ended()
-        call = queue.BatchCall(key, ask)
-        calls.append(call)
-        self._calls.add(call)
-        if row is not None:
-            call.reserved = self._budget.reserve(ask, self.share, submitted=True)
-            self._queue.attach(call, row)
-        else:
-            self._over_budget.append((call, input_line(key, path, body)))
-            del body  # frees memory: the line is, or will be, on disk
-            self._submit_within_budget()
-        line = await call.answer
-        if line.status is not None and not line.good:
-            raise self._service.error(line.status, line.body)
-        return self._bare.connection.censored(json.dumps(line.body, ensure_ascii=False))
-
-    def _submit_within_budget(self) -> None:
-        """Submit what fits under the budget, first come, first served."""
-        while self._over_budget and self._end_error is None:
-            call, line = self._over_budget[0]
-            try:
-                call.reserved = self._budget.reserve(call.ask, self.share)
-            except SkippedAskError as limit:
-                call.fail(SkippedAskError(limit.reason))
+        async def post(path: str, body: dict[str, Any]) -> str:
+            """In place of a request: return the body of the answer, or raise why there is none."""
+            nonlocal call
+            row = self._store.row_of(key)
+            if row is None and not self._bare.abilities:  # what was known of the server is wrong
+                raise queue.ResubmitError
+            self._raise_if_ended()
+            call = queue.BatchCall(key)
+            self._calls.add(call)
+            if row is not None:
+                self._queue.attach(call, row)
             else:
-                if not call.reserved:
-                    if not self._is_cap_reported:  # small batches, and each may take a day
-                        self._is_cap_reported = True
-                        _log.warning(
-                            "max_cost %g allows %d questions at a time, at the highest cost of"
-                            " each; the others wait until a batch has ended (a higher max_cost,"
-                            " or a lower max_tokens, makes fewer batches)",
-                            *(self._config.max_cost, len(self._calls) - len(self._over_budget)),
-                        )
-                    return
-                self._queue.add(call, line)
-            self._over_budget.popleft()
+                self._queue.add(call, input_line(key, path, body))
+            del body  # frees memory: the line is on disk
+            try:
+                line = await call.answer
+            finally:
+                self._calls.discard(call)
+            if line.status is not None and not line.good:
+                raise self._service.error(line.status, line.body)
+            return self._bare.connection.censored(json.dumps(line.body, ensure_ascii=False))
+
+        try:
+            return await self._bare.ask_by(post, ask)
+        except RetryableError:
+            if call is not None and call.row is not None:  # it is asked again in another batch
+                self._store.remove(call.row, key)
+            raise
+
+    def _report_cap(self, calls: int) -> None:
+        """Warn once that a cap makes small batches, each of which may take a day."""
+        if not self._is_cap_reported:
+            self._is_cap_reported = True
+            _log.warning(
+                "max_cost %g allows %d questions at a time, at the highest cost of each; the others"
+                " wait until a batch has ended (a higher max_cost, or a lower max_tokens, makes"
+                " fewer batches)",
+                *(self._config.max_cost, calls),
+            )
 
     def _end(self, error: Exception) -> None:
         """Fail all calls, now and later."""
@@ -279,6 +251,7 @@ class BatchJudge:
             self._end_error = error
         for call in tuple(self._calls):
             call.fail(copy.copy(self._end_error))
+        self._budget.stop()
 
     def _raise_if_ended(self) -> None:
         if self._end_error is not None:  # one object would collect the tracebacks of all callers

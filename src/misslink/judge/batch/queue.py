@@ -7,13 +7,12 @@ import contextlib
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import Backoff
-from misslink.judge.backends.connection import retryable_failure
 from misslink.judge.batch.service import (
     MAX_BYTES,
     MAX_QUESTIONS,
@@ -23,7 +22,7 @@ from misslink.judge.batch.service import (
     BatchStore,
     StoredBatch,
 )
-from misslink.judge.protocol import Ask, RetryableError
+from misslink.judge.protocol import RetryableError, SkippedAskError
 
 _log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -36,7 +35,6 @@ _MAX_UPLOADS = 2  # files of up to 190 MB uploaded at once
 _MAX_FAILED_POLLS = 30  # in a row, about half an hour of them
 _MAX_MISSING_POLLS = 5  # in a row that do not find a batch, seen before: one may be wrong
 _CLOCK_SKEW_S = 86_400  # more than clocks may differ
-_UNSTARTED_STATUSES = ("", "validating", "failed")
 _QUEUE_FULL_CODE = "token_limit_exceeded"
 
 
@@ -54,15 +52,16 @@ class BatchTiming:
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
 
-class ResubmitError(Exception):
+class ResubmitError(SkippedAskError):
     """A question has to start again, as if it had not been submitted."""
 
+    def __init__(self) -> None:
+        super().__init__("its batch was not begun")
 
-class MissingAnswerError(RetryableError):
+
+def _lost_error(problem: str) -> RetryableError:
     """The answer to a question is lost at the server, which charges for it all the same."""
-
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem, "server")
+    return RetryableError(problem, "time")
 
 
 @dataclass(eq=False)
@@ -70,9 +69,7 @@ class BatchCall:
     """A question that waits for its line, found by the cache key of its reply."""
 
     key: str
-    ask: Ask
     row: int | None = None  # the batch that it is part of
-    reserved: bool = False  # whether the budget reserves its cost
     answer: asyncio.Future[BatchLine] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -83,9 +80,11 @@ class BatchCall:
             self.answer.set_exception(error)
 
 
-def _fail_calls(calls: Iterable[BatchCall], error: Callable[[], Exception]) -> None:
-    """Fail each call with a separate error object."""
-    for call in calls:
+def _fail_calls(calls: dict[str, BatchCall], error: Callable[[], Exception]) -> None:
+    """Take out the calls and fail each with a separate error object."""
+    failed = list(calls.values())
+    calls.clear()
+    for call in failed:
         call.fail(error())
 
 
@@ -93,41 +92,39 @@ class _BatchFile:
     """A growing input file on disk; `calls` are by key, in the order of its lines."""
 
     def __init__(self) -> None:
-        try:
+        with _disk_errors():
             self.file = tempfile.TemporaryFile(prefix="misslink-batch-")  # noqa: SIM115 (`close` closes it)
-        except OSError as error:
-            raise _disk_full_error(error) from None
         self.calls: dict[str, BatchCall] = {}
         self.bytes = 0
 
     def add(self, call: BatchCall, line: bytes) -> None:
-        try:
+        with _disk_errors():
             self.file.write(line)
-        except OSError as error:
-            raise _disk_full_error(error) from None
         self.calls[call.key] = call
         self.bytes += len(line)
 
 
-def _disk_full_error(error: OSError) -> InputError:
-    return InputError(
-        f"the questions of a batch cannot be written ({error.strerror}); free some space there, "
-        "or name another folder in TMPDIR",
-        path=tempfile.gettempdir(),
-    )
+@contextlib.contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"the questions of a batch cannot be written ({error.strerror}); free some space "
+            "there, or name another folder in TMPDIR",
+            path=tempfile.gettempdir(),
+        ) from None
 
 
 @dataclass
 class _Batch:
     """A submitted batch, of this run or another, and who waits for it."""
 
-    number: int  # in messages, from 1
     calls: dict[str, BatchCall] = field(default_factory=dict)
-    started: asyncio.Event = field(default_factory=asyncio.Event)  # or refused
     progress: tuple[Any, ...] = ()  # as last logged
     is_polled: bool = False
     is_seen: bool = False  # the server knows it under the key of this process
-    is_refused: bool = False  # because the queue was full
+    missed: int = 0  # polls in a row that did not find it
 
 
 class BatchQueue:
@@ -155,17 +152,14 @@ class BatchQueue:
         self._retries = retries
         self._on_error = on_error
         self._backoff = Backoff(timing.first, timing.longest, _BACKOFF_FACTOR)
-        self._has_capacity = asyncio.Event()  # set while the server may accept more
-        self._has_capacity.set()
+        self._ended = asyncio.Event()  # set when a batch has ended
         self._submitting = asyncio.Lock()
         self._uploads = asyncio.Semaphore(_MAX_UPLOADS)
         self._next: _BatchFile | None = None
         self._is_collecting = False
         self._questions = self._reading = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._batches: defaultdict[int, _Batch] = defaultdict(
-            lambda: _Batch(len(self._batches) + 1)
-        )
+        self._batches: defaultdict[int, _Batch] = defaultdict(_Batch)
 
     async def check_service(self) -> None:
         """Raise where the server has no batch API or is unreachable, before anything is paid."""
@@ -218,8 +212,8 @@ class BatchQueue:
             stored = self._store.read(row) if batch.calls else None
             if stored is not None:
                 _log.warning(
-                    "%s continues at the provider; the same command fetches its answers",
-                    self._label(stored),
+                    "batch %s continues at the provider; the same command fetches its answers",
+                    stored.service_id or "(no id yet)",
                 )
 
     async def wait_until_idle(self) -> None:
@@ -242,13 +236,14 @@ class BatchQueue:
 
     @contextlib.asynccontextmanager
     async def submission_turn(self) -> AsyncIterator[None]:
-        """Wait until a batch may be submitted; one by one once the queue was full."""
-        await self._has_capacity.wait()
+        """Wait until a batch may be submitted: when no other is out, once the queue was full."""
         if not self.queue_full:
             yield
             return
         async with self._submitting:
-            await self._has_capacity.wait()
+            while self._is_waiting:
+                self._ended.clear()
+                await self._ended.wait()
             yield
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -276,7 +271,7 @@ class BatchQueue:
         with batch_file.file:
             async with self.submission_turn():
                 if len(calls) > self.max_questions:  # it was filled before the queue was full
-                    _fail_calls(calls.values(), ResubmitError)
+                    _fail_calls(calls, ResubmitError)
                     return
                 name = f"misslink-{len(calls)}-questions.jsonl"
                 async with self._uploads:
@@ -295,7 +290,7 @@ class BatchQueue:
         if stored is None:  # another process submitted one of them first; its batch shows now
             with contextlib.suppress(openai.APIError):
                 await self._service.discard(file)
-            _fail_calls(calls.values(), ResubmitError)
+            _fail_calls(calls, ResubmitError)
             return
         was_tried = False
 
@@ -306,66 +301,51 @@ class BatchQueue:
             if existing is not None:
                 return existing
             try:
-                return await self._service.create(file, self._path, stored.token)
+                return await self._service.create(file, self._path)
             except openai.APIStatusError as error:
-                if retryable_failure(error, "") is None:  # it will never exist
-                    self._store.drop(stored.row)
+                if not isinstance(self._service.connection.meaning(error), RetryableError):
+                    self._store.drop(stored.row)  # it will never exist
                 raise
 
         state = await self._request(create, "make a batch")
         self._store.set_service_id(stored.row, state.id)
         for call in calls.values():
             self.attach(call, stored.row)
-        batch = self._batches[stored.row]
-        batch.is_seen = True
+        self._batches[stored.row].is_seen = True
         _log.warning(
-            "batch %d is submitted: %d question%s as %s; it may take a day, and after an "
-            "interruption the same command continues with it",
-            *(batch.number, len(calls), "s" * (len(calls) > 1), state.id),
+            "%d question%s submitted as batch %s; it may take a day, and after an interruption the "
+            "same command continues with it",
+            *(len(calls), " is" if len(calls) == 1 else "s are", state.id),
         )
-        if self.queue_full:
-            await batch.started.wait()
 
     async def _poll(self, row: int, batch: _Batch) -> None:
         """Poll a batch until it has ended, and deliver its answers."""
-        import openai
-
-        polls, failures = 0, 0
+        polls = 0
         while batch.calls:
-            polls += 1
-            problem = None
-            try:
-                state = await self._state(row, batch)
-                failures = 0
-                if state is not None and state.over:
-                    # More calls may attach to it, and reading it once is cheaper.
-                    await self.wait_until_idle()
-                    with self.reading():
-                        await self._deliver(row, batch, state)
-                    polls = 0
-            except openai.NotFoundError:
-                failures += 1
-                self._handle_missing(row, batch, failures)
-            except (openai.APIError, ValueError) as error:
-                problem = self._transient_error(error, "show a batch")
-                failures += 1
-                if failures >= _MAX_FAILED_POLLS:
-                    raise self._unreachable(
-                        f"{problem.problem}; its batch continues, and the same command fetches "
-                        "the answers"
-                    ) from None
+            state = await self._request(
+                lambda: self._state(row, batch),
+                "show a batch, which continues; the same command fetches its answers",
+                retries=_MAX_FAILED_POLLS,
+            )
+            if state is not None and state.over:
+                # More calls may attach to it, and reading it once is cheaper.
+                await self.wait_until_idle()
+                with self.reading():
+                    await self._deliver(row, batch, state)
+                polls = 0
             if batch.calls:
-                await self._wait(max(polls, 1), problem)
+                polls += 1
+                await self._wait(polls)
         batch.is_polled = False
-        batch.started.set()
-        if not batch.is_refused or not self._is_waiting:
-            self._has_capacity.set()
+        self._ended.set()
 
     async def _state(self, row: int, batch: _Batch) -> BatchState | None:
-        """The state of a batch; None where it is not known yet."""
+        """The state of a batch; None where it is not known yet, or gone."""
+        import openai
+
         stored = self._store.read(row)
         if stored is None:  # another process found that it brings no answers
-            _fail_calls(_pop_calls(batch), ResubmitError)
+            _fail_calls(batch.calls, ResubmitError)
             return None
         if stored.service_id is None:
             state = await self._find(stored)
@@ -373,29 +353,32 @@ class BatchQueue:
                 self._store.set_service_id(row, state.id)
             elif not stored.in_submission:
                 self._store.drop(row)
-                _fail_calls(_pop_calls(batch), ResubmitError)
+                _fail_calls(batch.calls, ResubmitError)
             return state
-        state = await self._service.retrieve(stored.service_id)
-        batch.is_seen = True
-        if state.status not in _UNSTARTED_STATUSES:
-            batch.started.set()
-        self._log_progress(batch, stored, state)
+        try:
+            state = await self._service.retrieve(stored.service_id)
+        except openai.NotFoundError:
+            self._handle_missing(stored, batch)
+            return None
+        batch.is_seen, batch.missed = True, 0
+        progress = state.status, state.answered, state.failed
+        if batch.progress != progress:
+            batch.progress = progress
+            self._log_progress(stored, state)
         return state
 
-    def _handle_missing(self, row: int, batch: _Batch, polls: int) -> None:
+    def _handle_missing(self, stored: StoredBatch, batch: _Batch) -> None:
         """A batch is not found: requested with another account's key, or lost with its answers."""
-        stored = self._store.read(row)
-        if stored is None:
-            return
         if not batch.is_seen:
             raise self._unreachable(
                 f"it does not know the batch {stored.service_id} of {stored.created[:10]}; give the "
                 "key with which it was submitted, or ask again with --engine local"
             )
-        if polls >= _MAX_MISSING_POLLS:
-            _log.warning("%s does not exist any more", self._label(stored))
-            self._store.drop(row)
-            _fail_calls(_pop_calls(batch), lambda: MissingAnswerError("its batch is gone"))
+        batch.missed += 1
+        if batch.missed >= _MAX_MISSING_POLLS:
+            _log.warning("batch %s does not exist any more", stored.service_id)
+            self._store.drop(stored.row)
+            _fail_calls(batch.calls, lambda: _lost_error("its batch is gone"))
 
     async def _deliver(self, row: int, batch: _Batch, state: BatchState) -> None:
         """Read the answers of a batch; each reply is cached before the next line is read."""
@@ -406,17 +389,11 @@ class BatchQueue:
             return
         waiting, answered, is_lost, problem = tuple(batch.calls), set[str](), False, ""
 
-        async def read_files() -> None:
-            nonlocal problem
-            keys: set[str] = set()
-            for file in filter(None, (state.output, state.errors)):
-                problem = await self._read_file(row, batch, file, keys, answered) or problem
-            if len(keys) < state.answered:  # the rest was paid for, and may still come
-                raise ValueError(f"its files hold {len(keys)} of {state.answered}")
-
         try:
             action = f"give the answers of batch {state.id}"
-            await self._request(read_files, action, may_be_missing=True)
+            problem = await self._request(
+                lambda: self._read_answers(row, batch, state, answered), action, may_be_missing=True
+            )
         except openai.APIStatusError:
             _log.warning("the answers of batch %s do not exist any more", state.id)
             is_lost = True
@@ -430,8 +407,7 @@ class BatchQueue:
             del batch.calls[key]
         if is_lost:
             self._store.drop(row)
-            gone = "its answer does not exist any more"
-            _fail_calls(calls.values(), lambda: MissingAnswerError(gone))
+            _fail_calls(calls, lambda: _lost_error("its answer does not exist any more"))
             return
         self._store.retain(row, answered)
         if not calls:
@@ -444,54 +420,57 @@ class BatchQueue:
         why = "its batch expired" if state.status == "expired" else "its batch returned no answer"
         why += f": {problem}" if problem else ""
         _log.warning("batch %s: %d questions without an answer (%s)", state.id, len(calls), why)
-        _fail_calls(calls.values(), lambda: RetryableError(why, "server"))
+        _fail_calls(calls, lambda: RetryableError(why, "server"))
 
-    async def _read_file(
-        self, row: int, batch: _Batch, file: str, keys: set[str], answered: set[str]
+    async def _read_answers(
+        self, row: int, batch: _Batch, state: BatchState, answered: set[str]
     ) -> str:
-        """Deliver the lines of a file; return why a question was not processed, or "".
+        """Deliver all lines of a batch; return why a question was not processed, or ""."""
+        keys, problem = set[str](), ""
+        for file in filter(None, (state.output, state.errors)):
+            async for line in self._lines(file):
+                keys.add(line.key)
+                if line.status is None:
+                    problem = self._service.connection.censored(line.problem)
+                    continue
+                if line.good:
+                    answered.add(line.key)
+                if call := batch.calls.pop(line.key, None):
+                    if not line.good:  # released before it is asked again, in another batch
+                        self._store.remove(row, line.key)
+                    if not call.answer.done():
+                        call.answer.set_result(line)
+                    await asyncio.sleep(0)
+        if len(keys) < state.answered:  # the rest was paid for, and may still come
+            raise ValueError(f"its files hold {len(keys)} of {state.answered}")
+        return problem
 
-        The keys of all lines go into `keys`, those of answers into `answered`.
-        """
-        invalid, problem = 0, ""
+    async def _lines(self, file: str) -> AsyncIterator[BatchLine]:
+        """The lines of a file that are lines of a batch."""
+        invalid = 0
         async for raw in self._service.lines(file):
             line = BatchLine.read(raw)
-            if line is None:
+            if line is not None:
+                yield line
+            else:
                 invalid += bool(raw.strip())
-                continue
-            keys.add(line.key)
-            if line.status is None:
-                problem = self._service.connection.censored(line.problem)
-                continue
-            if line.good:
-                answered.add(line.key)
-            call = batch.calls.pop(line.key, None)
-            if call is None:
-                continue
-            if not line.good:  # released before it is asked again, in another batch
-                self._store.remove(row, [line.key])
-            if not call.answer.done():
-                call.answer.set_result(line)
-            await asyncio.sleep(0)
         if invalid:
             _log.warning("%d lines of file %s are not lines of a batch", invalid, file)
-        return problem
 
     def _handle_refused(self, row: int, batch: _Batch, state: BatchState) -> None:
         """A batch was not started: the queue is full, or its file is not accepted."""
-        calls = _pop_calls(batch)
+        calls = dict(batch.calls)
+        batch.calls.clear()
         self._store.drop(row)
         problems = "; ".join(state.problems) or "it gives no reason"
         is_only_batch = not self._is_waiting
         if _QUEUE_FULL_CODE not in state.codes or (is_only_batch and len(calls) == 1):
             raise self._unreachable(f"it refuses the batch {state.id}: {problems}")
-        self.queue_full = batch.is_refused = True
+        self.queue_full = True
+        action = "it is submitted again when the others have ended"
         if is_only_batch:
             self.max_questions = max(1, min(self.max_questions, len(calls) // 2))
             action = f"it is submitted in parts of {self.max_questions} questions"
-        else:
-            self._has_capacity.clear()
-            action = "it is submitted again when another one has ended"
         _log.warning("batch %s is too large for the queue (%s); %s", state.id, problems, action)
         _fail_calls(calls, ResubmitError)
 
@@ -502,7 +481,7 @@ class BatchQueue:
         oldest = stored.created_at.timestamp() - _CLOCK_SKEW_S
         try:
             async for state in self._service.list_batches():
-                if state.token == stored.token or state.input_file == stored.file:
+                if state.input_file == stored.file:
                     return state
                 if state.created is not None and state.created < oldest:
                     break
@@ -515,24 +494,21 @@ class BatchQueue:
     def _is_waiting(self) -> bool:
         return any(batch.calls for batch in self._batches.values())
 
-    def _log_progress(self, batch: _Batch, stored: StoredBatch, state: BatchState) -> None:
-        """Log the state of a batch where it has changed."""
-        progress = state.status, state.answered, state.failed
-        if batch.progress != progress:
-            batch.progress = progress
-            _log.warning(
-                "%s: %s of %s answered%s, %s",
-                *(self._label(stored), f"{state.answered:,}", f"{stored.questions:,}"),
-                f", {state.failed:,} failed" if state.failed else "",
-                state.status.replace("_", " "),
-            )
-
-    def _label(self, stored: StoredBatch) -> str:
-        number = self._batches[stored.row].number
-        return f"batch {number} ({stored.service_id or 'no id yet'})"
+    def _log_progress(self, stored: StoredBatch, state: BatchState) -> None:
+        _log.warning(
+            "batch %s: %s of %s answered%s, %s",
+            *(state.id, f"{state.answered:,}", f"{stored.questions:,}"),
+            f", {state.failed:,} failed" if state.failed else "",
+            state.status.replace("_", " "),
+        )
 
     async def _request(
-        self, call: Callable[[], Awaitable[Result]], action: str, *, may_be_missing: bool = False
+        self,
+        call: Callable[[], Awaitable[Result]],
+        action: str,
+        *,
+        may_be_missing: bool = False,
+        retries: int | None = None,
     ) -> Result:
         """Return the result of `call`, one request; `action` completes "it does not ...".
 
@@ -550,16 +526,16 @@ class BatchQueue:
                 if may_be_missing and getattr(error, "status_code", None) in _NOT_FOUND_STATUSES:
                     raise
                 problem = self._transient_error(error, action)
-                if tries > self._retries:
+                if tries > (self._retries if retries is None else retries):
                     raise self._unreachable(
                         f"it does not {action}: {problem.problem} (tried {tries} times)"
                     ) from None
-            await self._wait(tries, problem)
+            await self._wait(tries, problem.after or 0.0)
 
-    async def _wait(self, times: int, problem: RetryableError | None) -> None:
+    async def _wait(self, times: int, retry_after: float = 0.0) -> None:
         """Wait after so many tries, and as long as the server asks for."""
-        retry_after = min((problem and problem.after) or 0.0, _MAX_RETRY_AFTER_S)
-        await self._timing.sleep(max(self._backoff.wait_s(times), retry_after))
+        least = min(retry_after, _MAX_RETRY_AFTER_S)
+        await self._timing.sleep(max(self._backoff.wait_s(times), least))
 
     def _transient_error(self, error: Exception, action: str) -> RetryableError:
         """Return the error as one worth a retry; raise where a retry cannot help."""
@@ -569,11 +545,12 @@ class BatchQueue:
             return RetryableError(str(error), "server")
         if getattr(error, "status_code", None) in _NOT_FOUND_STATUSES:
             raise self._no_batch_api() from None
-        self._service.connection.raise_if_pointless(error)
-        message = self._service.connection.error_message(error)
-        problem = retryable_failure(error, message)
+        problem = self._service.connection.meaning(error)
         if problem is None:
-            raise self._unreachable(f"it does not {action}: {message}") from None
+            message = self._service.connection.error_message(error)
+            problem = self._unreachable(f"it does not {action}: {message}")
+        if isinstance(problem, JudgeUnreachableError):
+            raise problem from None
         return problem
 
     def _unreachable(self, why: str) -> JudgeUnreachableError:
@@ -585,9 +562,3 @@ class BatchQueue:
             f"the server of {connection.judge} at {connection.display_url} has no batch API (/files and /batches); "
             "use --engine local"
         )
-
-
-def _pop_calls(batch: _Batch) -> list[BatchCall]:
-    calls = list(batch.calls.values())
-    batch.calls.clear()
-    return calls

@@ -7,16 +7,22 @@ import datetime as dt
 import json
 import os
 import sys
-import uuid
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from pydantic import AliasChoices, AliasPath, Field
+
 from misslink.io.atomic import is_running
 from misslink.judge.backends.connection import RAW_RESPONSE, ServerConnection
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
+from misslink.judge.backends.response_parsing import (
+    EXCERPT_LENGTH,
+    ServerDocument,
+    decode_body,
+    parse_json_body,
+)
 from misslink.judge.middleware.sqlite_store import CACHE_FORMAT, CacheStore, utc_now
 from misslink.text.normalization import valid_text
 
@@ -29,44 +35,41 @@ MAX_BYTES = 190_000_000
 _HTTP_OK = 200
 # What some readers take for the end of a line besides the line feed, and JSON may not escape.
 _LINE_SEPARATORS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
-TOKEN_KEY = "misslink"  # noqa: S105 - the name in a batch's metadata under which its token stands
 _MAX_LINE_BYTES = 2**26  # bytes; a reply with log-probabilities is the hundredth of it
 _MAX_PROBLEMS = 3  # of a refused batch that are told
 _FINAL_STATUSES = ("completed", "expired", "cancelled", "failed")
 _PAGE_SIZE = 100
 
 
-@dataclass(frozen=True)
-class BatchLine:
+class BatchLine(ServerDocument):
     """What a line of an output or error file says about a question.
 
     `status` is the HTTP status and `body` the JSON body of the answer. `status` is None where the
     question was not processed, and `problem` says why.
     """
 
-    key: str
-    status: int | None
-    body: Any
-    problem: str = ""
+    key: str = Field(validation_alias="custom_id")
+    status: int | None = Field(None, validation_alias=AliasPath("response", "status_code"))
+    body: Any = Field(None, validation_alias=AliasPath("response", "body"))
+    error: Any = None
 
     @property
     def good(self) -> bool:
         """Whether the model answered."""
         return self.status == _HTTP_OK
 
+    @property
+    def problem(self) -> str:
+        """Why it was not processed."""
+        error = self.error
+        message = error.get("message") or error.get("code") if isinstance(error, dict) else error
+        told = str(message or "it was not processed, and no reason is given")
+        return valid_text(told[:EXCERPT_LENGTH])
+
     @classmethod
     def read(cls, raw: bytes) -> BatchLine | None:
         """Parse a line; None where it is not a line of a batch."""
-        document = parse_json_body(decode_body(raw))
-        if isinstance(document, str) or not isinstance(document.get("custom_id"), str):
-            return None
-        key, response = document["custom_id"], document.get("response")
-        if isinstance(response, dict) and type(response.get("status_code")) is int:
-            return cls(key, response["status_code"], response.get("body"))
-        error = document.get("error")
-        message = error.get("message") or error.get("code") if isinstance(error, dict) else error
-        problem = str(message or "it was not processed, and no reason is given")
-        return cls(key, None, None, valid_text(problem[:EXCERPT_LENGTH]))
+        return cls.of(parse_json_body(decode_body(raw)))
 
 
 def input_line(key: str, path: str, body: dict[str, Any]) -> bytes:
@@ -82,59 +85,44 @@ def input_line(key: str, path: str, body: dict[str, Any]) -> bytes:
         return json.dumps(line).encode() + b"\n"
 
 
-@dataclass(frozen=True)
-class BatchState:
-    """A batch as its server describes it; what is missing or invalid is None or 0.
+class BatchState(ServerDocument):
+    """A batch as its server describes it.
 
-    `output` and `errors` are the ids of the files of answers and of failed questions. `problems`
-    says why the batch was refused, and `codes` the same in the server's codes. It is recognized
-    by `input_file` and `token`. `created` is in seconds since 1970.
+    `output` and `errors` are the ids of the files of answers and of failed questions. It is
+    recognized by `input_file`. `created` is in seconds since 1970.
     """
 
-    id: str
-    status: str
-    answered: int = 0
-    failed: int = 0
-    total: int = 0
-    output: str | None = None
-    errors: str | None = None
-    problems: tuple[str, ...] = ()
-    codes: frozenset[str] = frozenset()
-    input_file: str | None = None
-    token: str | None = None
-    created: int | None = None
+    id: str = Field(min_length=1)
+    status: str = ""
+    answered: int = Field(0, ge=0, validation_alias=AliasPath("request_counts", "completed"))
+    failed: int = Field(0, ge=0, validation_alias=AliasPath("request_counts", "failed"))
+    output: str | None = Field(None, validation_alias="output_file_id")
+    errors: str | None = Field(None, validation_alias="error_file_id")
+    refusals: list[Any] = Field(
+        [], validation_alias=AliasChoices(AliasPath("errors", "data"), "errors")
+    )
+    input_file: str | None = Field(None, validation_alias="input_file_id")
+    created: int | None = Field(None, validation_alias="created_at")
 
     @property
     def over(self) -> bool:
         """Whether it has ended."""
         return self.status in _FINAL_STATUSES
 
-    @classmethod
-    def read(cls, document: Any) -> BatchState | None:
-        """Parse what a server sent; None where it is no batch."""
-        if not isinstance(document, dict) or _as_text(document.get("id")) is None:
-            return None
-        counts, metadata = (
-            part if isinstance(part, dict) else {}
-            for part in (document.get("request_counts"), document.get("metadata"))
-        )
-        errors, created = document.get("errors"), document.get("created_at")
-        rows = errors.get("data") if isinstance(errors, dict) else errors
-        problems = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        return cls(
-            id=document["id"],
-            status=_as_text(document.get("status")) or "",
-            answered=_as_count(counts.get("completed")),
-            failed=_as_count(counts.get("failed")),
-            total=_as_count(counts.get("total")),
-            output=_as_text(document.get("output_file_id")),
-            errors=_as_text(document.get("error_file_id")),
-            problems=tuple(map(_problem_text, problems[:_MAX_PROBLEMS])),
-            codes=frozenset(filter(None, (_as_text(row.get("code")) for row in problems))),
-            input_file=_as_text(document.get("input_file_id")),
-            token=_as_text(metadata.get(TOKEN_KEY)),
-            created=created if type(created) is int else None,
-        )
+    @property
+    def problems(self) -> list[str]:
+        """Why it was refused."""
+        return [
+            f"{f'line {line}: ' if (line := problem.get('line')) else ''}"
+            f"{problem.get('message') or problem.get('code') or problem}"[:EXCERPT_LENGTH]
+            for problem in self.refusals[:_MAX_PROBLEMS]
+            if isinstance(problem, dict)
+        ]
+
+    @property
+    def codes(self) -> list[Any]:
+        """Why it was refused, in the server's codes."""
+        return [problem.get("code") for problem in self.refusals if isinstance(problem, dict)]
 
 
 class BatchService:
@@ -156,18 +144,17 @@ class BatchService:
             file=(name, file, "application/jsonl"), purpose="batch", timeout=self._request_timeout()
         )
         document = self._read(answer)
-        file_id = _as_text(document.get("id"))
-        if file_id is None:
+        file_id = document.get("id")
+        if not (isinstance(file_id, str) and file_id):
             raise ValueError(f"it returns no file id: {document!r}"[:EXCERPT_LENGTH])
         return file_id
 
-    async def create(self, file: str, path: str, token: str) -> BatchState:
-        """Submit an input file; `list_batches` shows its token."""
+    async def create(self, file: str, path: str) -> BatchState:
+        """Submit an input file."""
         body = {
             "input_file_id": file,
             "endpoint": f"/v1{path}",
             "completion_window": "24h",  # the only one there is
-            "metadata": {TOKEN_KEY: token},
         }
         return self._state(await self._send("post", "/batches", body=body))
 
@@ -182,7 +169,7 @@ class BatchService:
             params = {"limit": _PAGE_SIZE} | ({"after": after} if after else {})
             document = self._read(await self._send("get", "/batches", params))
             rows = document.get("data")
-            parsed = map(BatchState.read, rows) if isinstance(rows, list) else ()
+            parsed = map(BatchState.of, rows) if isinstance(rows, list) else ()
             states = [state for state in parsed if state is not None]
             for state in states:
                 yield state
@@ -238,7 +225,7 @@ class BatchService:
 
     def _state(self, answer: Any) -> BatchState:
         document = self._read(answer)
-        state = BatchState.read(document)
+        state = BatchState.of(document)
         if state is None:
             raise ValueError(f"the server sent no batch: {document!r}"[:EXCERPT_LENGTH])
         return state
@@ -271,20 +258,6 @@ class BatchService:
         return await send(path, cast_to=object, options=options, **more)
 
 
-def _as_text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _as_count(value: Any) -> int:
-    return value if type(value) is int and value >= 0 else 0
-
-
-def _problem_text(problem: dict[str, Any]) -> str:
-    line = problem.get("line")
-    place = f"line {line}: " if type(line) is int else ""
-    return f"{place}{problem.get('message') or problem.get('code') or problem}"[:EXCERPT_LENGTH]
-
-
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer
 
 
@@ -292,13 +265,12 @@ _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch ta
 class StoredBatch:
     """A batch in progress, or about to be submitted.
 
-    The server's list shows whether it exists by `token`, in its metadata, or `file`, the id of
-    its input file. `service_id` is None while the server's answer is not recorded. `process`
-    submits it, `created` is ISO 8601 in UTC.
+    The server's list shows whether it exists by `file`, the id of its input file. `service_id` is
+    None while the server's answer is not recorded. `process` submits it, `created` is ISO 8601 in
+    UTC.
     """
 
     row: int
-    token: str
     file: str
     service_id: str | None
     questions: int
@@ -337,7 +309,7 @@ class BatchStore(CacheStore):
 
     def read(self, row: int) -> StoredBatch | None:
         """Return a batch; None where it is not recorded any more."""
-        columns = "id, token, file, service_id, questions, process, created"
+        columns = "id, file, service_id, questions, process, created"
         values = self._select(f"SELECT {columns} FROM batches WHERE id = ?", row)  # noqa: S608
         return None if values is None else StoredBatch(*values)
 
@@ -347,10 +319,10 @@ class BatchStore(CacheStore):
         None where another process has submitted or answered one of them.
         """
         with self._transaction() as db:
-            values = self._identity, self._judge, uuid.uuid4().hex, file, len(keys), os.getpid()
+            values = self._identity, self._judge, file, len(keys), os.getpid()
             (row,) = db.execute(
-                "INSERT INTO batches (identity, judge, token, file, questions, process, created)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                "INSERT INTO batches (identity, judge, file, questions, process, created)"
+                " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
                 (*values, utc_now()),
             ).fetchone()
             before = db.total_changes
@@ -368,22 +340,16 @@ class BatchStore(CacheStore):
         """Record the server's id of a batch."""
         self._select("UPDATE batches SET service_id = ? WHERE id = ?", service_id, row)
 
-    def remove(self, row: int, keys: Iterable[str]) -> None:
-        """Remove these questions from a batch that has no answer to them."""
-        with self._transaction() as db:
-            rows = ((key, row) for key in keys)
-            db.executemany("DELETE FROM batched WHERE key = ? AND batch = ?", rows)
+    def remove(self, row: int, key: str) -> None:
+        """Remove a question from a batch that has no answer to it."""
+        self._select("DELETE FROM batched WHERE key = ? AND batch = ?", key, row)
 
     def retain(self, row: int, keys: Iterable[str]) -> None:
         """Remove all questions of a batch but these, which it has answered."""
-        with self._transaction() as db:
-            db.execute("CREATE TEMP TABLE IF NOT EXISTS answered (key TEXT PRIMARY KEY)")
-            db.execute("DELETE FROM answered")
-            db.executemany("INSERT OR IGNORE INTO answered VALUES (?)", ((key,) for key in keys))
-            db.execute(
-                "DELETE FROM batched WHERE batch = ? AND key NOT IN (SELECT key FROM answered)",
-                (row,),
-            )
+        self._select(
+            "DELETE FROM batched WHERE batch = ? AND key NOT IN (SELECT value FROM json_each(?))",
+            *(row, json.dumps(list(keys))),
+        )
 
     def knows(self, key: str) -> bool:
         """Whether a question is in any batch, or its reply is cached."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -24,7 +25,18 @@ from misslink.judge.protocol import (
 
 _ROUNDING = 1e-6  # by which a probability may leave 0 to 1
 _BYTES_PER_TOKEN = 2  # at least: no tokenizer splits text finer on average
-_REQUESTS_PER_ASK = 2  # at most, once the server is known: one may need another format
+
+
+class BatchTerms(NamedTuple):
+    """How a question in a batch is counted.
+
+    ``share`` of the live price, in [0, 1], is its price. One ``is_submitted`` by an earlier run
+    counts and is not refused. ``on_wait`` takes the number of calls that it waits for.
+    """
+
+    share: float
+    is_submitted: bool
+    on_wait: Callable[[int], None]
 
 
 class BudgetedJudge(JudgeLayer):
@@ -42,7 +54,6 @@ class BudgetedJudge(JudgeLayer):
         self._max_calls = config.max_calls
         self._max_cost = config.max_cost
         self._price = config.price
-        self._batch_calls = 0
         self._in_flight = 0
         self._ledger = ledger or Ledger()
         self._ledger.members.append(self)
@@ -50,12 +61,8 @@ class BudgetedJudge(JudgeLayer):
 
     @property
     def calls(self) -> int:
-        """Attempts made under the caps, or requests sent where a judge sent more."""
-        return sum(member._call_count() for member in self._ledger.members)  # noqa: SLF001
-
-    def _call_count(self) -> int:
-        sent = judge_info(self.judge).requests_sent or 0
-        return max(self._attempts, sent) + self._batch_calls
+        """Attempts made under the caps."""
+        return sum(member._attempts for member in self._ledger.members)  # noqa: SLF001
 
     @property
     def spent(self) -> float | None:
@@ -68,57 +75,12 @@ class BudgetedJudge(JudgeLayer):
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask, or raise SkippedAskError where a cap is reached."""
-        return await self._call_within_caps(ask, lambda: self.judge.ask(ask))
+        return await self.call_within_caps(ask, lambda: self.judge.ask(ask))
 
     async def ask_with_timeout(self, ask: Ask, seconds: float, begin: Callable[[], None]) -> Reply:
         """Ask as `ask` does; waiting under the caps does not count as part of the seconds."""
         call = lambda: ask_with_timeout(self.judge, ask, seconds, begin)  # noqa: E731
-        return await self._call_within_caps(ask, call)
-
-    def reserve(self, ask: Ask, share: float, *, submitted: bool = False) -> bool:
-        """Admit a batch call, and reserve its maximum cost.
-
-        Parameters
-        ----------
-        ask : Ask
-        share : float
-            Share of the live price that it costs, in [0, 1].
-        submitted : bool
-            Whether an earlier run submitted it: then it counts and is not refused.
-
-        Returns
-        -------
-        bool
-            False where it does not fit now, and may once other calls have ended.
-
-        Raises
-        ------
-        SkippedAskError
-            A cap is reached.
-        """
-        maximum = self._max_tokens(ask, share)
-        if not submitted:
-            self._raise_if_no_calls_left()
-            if self._exceeds_cost(maximum):
-                if not self._ledger.in_flight:
-                    raise self._too_expensive()
-                return False
-        self._batch_calls += 1
-        self._begin_call(maximum)
-        return True
-
-    def settle(self, ask: Ask, share: float, reply: Reply | None, *, lost: bool = False) -> None:
-        """End a call admitted by `reserve`: free without a reply, the maximum where it is lost."""
-        maximum = self._max_tokens(ask, share)
-        spent = maximum if lost else _TokenCount()
-        if reply is not None and not lost:
-            spent = _reported_tokens(reply, maximum)
-        self._end_call(maximum, spent)
-
-    def cancel(self, ask: Ask, share: float) -> None:
-        """Cancel a call admitted by `reserve` that was not made."""
-        self._batch_calls -= 1
-        self.settle(ask, share, None)
+        return await self.call_within_caps(ask, call)
 
     def stop(self) -> None:
         """Refuse calls that wait for others to end."""
@@ -130,21 +92,32 @@ class BudgetedJudge(JudgeLayer):
         self.stop()
         await super().close()
 
-    async def _call_within_caps(self, ask: Ask, call: Callable[[], Awaitable[Reply]]) -> Reply:
-        maximum = self._max_tokens(ask)
+    async def call_within_caps(
+        self, ask: Ask, call: Callable[[], Awaitable[Reply]], batch: BatchTerms | None = None
+    ) -> Reply:
+        """Return the reply of a call, or raise SkippedAskError where a cap is reached."""
+        maximum = self._max_tokens(ask, batch.share if batch else 1.0)
+        is_paid = batch is not None and batch.is_submitted
         async with self._ledger.admission:  # first come, first served
-            while not self._no_calls_left() and (
-                self._exceeds_cost(maximum) or self._may_exceed_calls()
-            ):
+            while not (is_paid or self._no_calls_left()) and self._exceeds_cost(maximum):
                 if self._stopped:
                     raise SkippedAskError("the run has ended")
                 if not self._ledger.in_flight:
-                    raise self._too_expensive()
+                    raise SkippedAskError(
+                        f"the next question could exceed max_cost {self._max_cost:g}; "
+                        "raise it, and the same command continues"
+                    )
+                if batch is not None:
+                    batch.on_wait(self._in_flight)
                 self._ledger.changed.clear()
                 await self._ledger.changed.wait()
-            self._raise_if_no_calls_left()
+            if not is_paid and self._no_calls_left():
+                raise SkippedAskError(
+                    f"max_calls {self._max_calls} is used up; the same command continues"
+                )
             self._attempts += 1
-            self._begin_call(maximum)
+            self._in_flight += 1
+            self._ledger.reserved.update(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
         try:
             reply = _check_reply(await call(), self.name)
@@ -158,43 +131,14 @@ class BudgetedJudge(JudgeLayer):
             spent = _TokenCount()
             raise
         finally:
-            self._end_call(maximum, spent)
+            self._in_flight -= 1
+            self._ledger.reserved.subtract(maximum)
+            self._ledger.recorded.update(spent)
+            self._ledger.changed.set()
         return reply
-
-    def _begin_call(self, reserved: _TokenCount) -> None:
-        self._in_flight += 1
-        self._ledger.reserved.update(reserved)
-
-    def _end_call(self, reserved: _TokenCount, spent: _TokenCount) -> None:
-        self._in_flight -= 1
-        self._ledger.reserved.subtract(reserved)
-        self._ledger.recorded.update(spent)
-        self._ledger.changed.set()
 
     def _no_calls_left(self) -> bool:
         return self._max_calls is not None and self.calls >= self._max_calls
-
-    def _raise_if_no_calls_left(self) -> None:
-        if self._no_calls_left():
-            raise SkippedAskError(
-                f"max_calls {self._max_calls} is used up; the same command continues"
-            )
-
-    def _may_exceed_calls(self) -> bool:
-        """Whether requests of the calls in flight and one more may; never for one call alone."""
-        if self._max_calls is None or not self._ledger.in_flight:
-            return False
-        further = 0
-        for member in self._ledger.members:
-            info, calling = judge_info(member.judge), member._in_flight  # noqa: SLF001
-            coming = member is self
-            if info.requests_sent is None:
-                further += coming
-            elif info.abilities == {} and (calling or coming):  # its request format is not known
-                return True
-            else:
-                further += calling * (_REQUESTS_PER_ASK - 1) + coming * _REQUESTS_PER_ASK
-        return self.calls + further > self._max_calls
 
     def _exceeds_cost(self, maximum: _TokenCount) -> bool:
         if self._price is None or self._max_cost is None:
@@ -204,13 +148,7 @@ class BudgetedJudge(JudgeLayer):
         total.update(maximum)
         return total.cost(self._price) > self._max_cost
 
-    def _too_expensive(self) -> SkippedAskError:
-        return SkippedAskError(
-            f"the next question could exceed max_cost {self._max_cost:g}; "
-            "raise it, and the same command continues"
-        )
-
-    def _max_tokens(self, ask: Ask, share: float = 1.0) -> _TokenCount:
+    def _max_tokens(self, ask: Ask, share: float) -> _TokenCount:
         if self._price is None:
             return _TokenCount()
         texts = [message["content"] for message in ask.messages]

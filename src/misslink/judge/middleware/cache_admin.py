@@ -21,8 +21,7 @@ from misslink.io.storage import InputFile, list_files, redact_url
 from misslink.judge.middleware.sqlite_store import (
     CACHE_FORMAT,
     REPLY_COLUMN_NAMES,
-    parse_messages,
-    store_message_texts,
+    insert_reply,
 )
 
 _VACUUM_TIMEOUT_MS = 300  # shrinking the file can wait for its readers
@@ -37,7 +36,7 @@ _EXPORTED = {
     "usage": "json_object('prompt_tokens', prompt_tokens, 'completion_tokens', completion_tokens)",
     "created": "created",
 }
-_JSON_COLUMNS = "identity", "prompt", "parsed", "probabilities", "usage"
+_JSON_COLUMNS = "identity", "prompt", "messages", "parsed", "probabilities", "usage"
 _COUNT_COLUMNS = (
     "count(*), count(*) - count(replies.parsed), sum(prompt_tokens), sum(completion_tokens),"
     " count(*) - count(coalesce(prompt_tokens, completion_tokens)),"
@@ -124,8 +123,8 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
             f"SELECT key, {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
         ):
             try:
-                record = _reply_record(file, row)
-            except (TypeError, ValueError, KeyError):
+                record = _reply_record(row)
+            except ValueError:
                 raise InputError(
                     f"this response cache is damaged: the reply {str(key)[:12]} or its question "
                     "cannot be read; name another --cache",
@@ -173,10 +172,6 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
                 ).rowcount
                 file.execute("DELETE FROM readings")  # they have the replies' words
                 file.execute("DELETE FROM judges WHERE id NOT IN (SELECT judge FROM replies)")
-                file.execute(
-                    "DELETE FROM texts WHERE id NOT IN (SELECT json_extract(value, '$.content')"
-                    " FROM replies, json_each(replies.messages))"
-                )
             note = _shrink_file(file) if count else None
         (total,) = file.execute("SELECT count(*) FROM replies").fetchone()
     return {
@@ -234,20 +229,11 @@ def _check_selection(file: sqlite3.Connection, selection: CacheSelection, path: 
             )
 
 
-def _reply_record(file: sqlite3.Connection, row: Sequence[Any]) -> dict[str, Any]:
+def _reply_record(row: Sequence[Any]) -> dict[str, Any]:
     record = dict(zip(_EXPORTED, row, strict=True))
     for name in _JSON_COLUMNS:
         record[name] = None if record[name] is None else json.loads(record[name])
-    return record | {"messages": _with_texts(file, record["messages"])}
-
-
-def _with_texts(file: sqlite3.Connection, messages: str) -> list[dict[str, Any]]:
-    """Return stored messages with texts in place of their numbers."""
-    select = "SELECT content FROM texts WHERE id = ?"
-    return [
-        {**message, "content": file.execute(select, (message["content"],)).fetchone()[0]}
-        for message in json.loads(messages)
-    ]
+    return record
 
 
 def _shrink_file(file: sqlite3.Connection) -> str | None:
@@ -303,26 +289,16 @@ def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
         earlier sources stay merged; or `into` cannot be written.
     """
     files = _source_files(sources, into)
-    if not into.exists():
-        for file in files:  # create no cache where a source cannot be merged
-            if isinstance(file, Path):
-                with _open_source(file):
-                    pass
+    if isinstance(files[0], Path):  # create no cache where the first source cannot be merged
+        with _open_source(files[0]):
+            pass
     reports: list[dict[str, Any]] = []
     with _open_to_write(into) as cache:
         cache.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
         for file in files:
-            try:
-                with _open_source(file) as source:
-                    _check_source(source, file)
-                    counts = _merge_source(source, cache, into)
-            except InputError as error:
-                if not reports:
-                    raise
-                raise InputError(
-                    f"{error.problem} (those before it, {len(reports)}, are merged)",
-                    path=error.path,
-                ) from None
+            with _open_source(file) as source:
+                _check_source(source, file)
+                counts = _merge_source(source, cache, into)
             reports.append({"from": str(file), "replies": counts.total(), **counts})
         (count,) = cache.execute("SELECT count(*) FROM replies").fetchone()
     return {"cache": str(into), "sources": reports, "replies": count}
@@ -371,17 +347,14 @@ def _open_source(file: InputFile) -> Iterator[sqlite3.Connection]:
 
 
 def _check_source(source: sqlite3.Connection, file: InputFile) -> None:
-    """Raise where a reply lacks its question or its judge: nothing of such a cache is merged."""
-    texts = {number for (number,) in source.execute("SELECT id FROM texts")}
-    rows = source.execute("SELECT key, messages, judge IN (SELECT id FROM judges) FROM replies")
-    for key, stored, has_judge in rows:
-        messages = parse_messages(stored)
-        if not (messages and has_judge and texts.issuperset(m["content"] for m in messages)):
-            raise InputError(
-                f"this response cache is damaged: the question of the reply {str(key)[:12]} or its "
-                f"judge is missing; {_SKIP_HINT}",
-                path=file,
-            )
+    """Raise where a reply lacks its judge: nothing of such a cache is merged."""
+    lost = "SELECT key FROM replies WHERE judge NOT IN (SELECT id FROM judges)"
+    for (key,) in source.execute(lost):
+        raise InputError(
+            f"this response cache is damaged: the judge of the reply {str(key)[:12]} is missing; "
+            f"{_SKIP_HINT}",
+            path=file,
+        )
 
 
 def _merge_source(
@@ -406,26 +379,18 @@ def _merge_source(
     counts = Counter(added=0, already=0, different=0)
     while rows := replies.fetchmany(_ROWS_PER_TRANSACTION):
         with CACHE_FORMAT.errors(into), transaction(cache):
-            counts.update(_insert_reply(cache, source, row) for row in rows)
+            counts.update(_insert_reply(cache, *row) for row in rows)
         time.sleep(_TRANSACTION_PAUSE_S)
     return counts
 
 
 def _insert_reply(
-    cache: sqlite3.Connection, source: sqlite3.Connection, row: Sequence[Any]
+    cache: sqlite3.Connection, identity: str, key: str, *values: object
 ) -> Literal["added", "already", "different"]:
-    """Add a reply under the text numbers of this cache, unless its key is there."""
-    identity, key, *columns = row
-    reply = dict(zip(REPLY_COLUMN_NAMES, columns, strict=True))
+    """Add a reply, unless its key is there."""
+    if insert_reply(cache, key, identity, values):
+        return "added"
+    reply = dict(zip(REPLY_COLUMN_NAMES, values, strict=True))
     select = "SELECT raw, parsed FROM replies WHERE key = ?"
     earlier = cache.execute(select, (key,)).fetchone()
-    if earlier is not None:
-        return "already" if earlier == (reply["raw"], reply["parsed"]) else "different"
-    reply["messages"] = store_message_texts(cache, _with_texts(source, reply["messages"]))
-    marks = ", ".join("?" * len(reply))
-    cache.execute(
-        f"INSERT INTO replies (key, judge, {', '.join(reply)}) VALUES"  # noqa: S608
-        f" (?, (SELECT id FROM judges WHERE identity = ?), {marks})",
-        (key, identity, *reply.values()),
-    )
-    return "added"
+    return "already" if earlier == (reply["raw"], reply["parsed"]) else "different"

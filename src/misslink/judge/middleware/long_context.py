@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -149,36 +149,24 @@ class ContextPart:
 
 
 def examine_part(
-    question: str,
-    answer: str,
-    claims: Sequence[str],
-    passages: Sequence[str],
-    *,
-    history: Sequence[Mapping[str, str]] = (),
-    prompts: Prompts,
+    ask: protocol.Ask, claims: Sequence[str], passages: Sequence[str], prompts: Prompts
 ) -> protocol.Ask:
     """Ask what some of the passages say of claims that are already known.
 
     Parameters
     ----------
-    question, answer : str
-    claims : sequence of str
+    ask : Ask
+        The examination.
+    claims, passages : sequence of str
         Numbered from 1 in the prompt and in the reply.
-    passages : sequence of str
-        Numbered from 1 too.
-    history : sequence of mapping
-        Earlier messages, oldest first, each with ``role`` and ``content``.
     prompts : Prompts
         Where ``examination_part`` is read from.
     """
-    inputs = {
-        "question": question,
-        "answer": answer,
-        "claims": tuple(claims),
-        "passages": tuple(passages),
-        "history": tuple(history),
-    }
-    return protocol.Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
+    kept = {name: ask.inputs[name] for name in ("question", "answer")}
+    history = tuple(ask.inputs.get("history", ()))
+    inputs = {**kept, "claims": tuple(claims), "passages": tuple(passages), "history": history}
+    part = protocol.Ask.rendered(prompts.load("examination_part"), inputs, ExaminationPart)
+    return replace(part, repeat=ask.repeat)
 
 
 def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
@@ -206,10 +194,10 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
     for number, claim in enumerate(first.claims):
         votes = _claim_votes(parts, number, claim.text, question)
         answered = [vote for vote in votes if vote.chance != {}]
-        best = max(answered or votes, key=lambda vote: vote.weight)
-        if len(answered) < len(votes) and not best.weight[0]:
-            best = replace(best, support="unsupported", chance={})
-        quote_refused = not best.weight[0] and any(vote.quote_refused for vote in votes)
+        best = max(answered or votes, key=lambda vote: vote[:3])
+        if len(answered) < len(votes) and not best.has_quote:
+            best = best._replace(support="unsupported", chance={})
+        quote_refused = not best.has_quote and any(vote.quote_refused for vote in votes)
         quotes = best.quotes if best.support != "unsupported" else ()
         claims.append(claim.model_copy(update={"support": best.support, "quotes": quotes}))
         _set_probability(chances, f"claims.{number}.support", best.chance)
@@ -221,45 +209,28 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
     _set_probability(chances, "sufficient", chance)
     update = {"claims": tuple(claims), "passages": passages, "sufficient": sufficient}
     replies = [part.reply for part in parts]
-    return protocol.Reply(
+    return replace(
+        _combine_replies(replies),
         parsed=first.model_copy(update=update),
-        raw=join_raw_replies(replies),
-        usage=protocol.total_usage(replies),
         probabilities=chances,
-        from_cache=all(reply.from_cache for reply in replies),
         judge=next((reply.judge for reply in replies if reply.judge), None),
     )
 
 
-def join_raw_replies(replies: Sequence[protocol.Reply]) -> str:
-    """What came, one JSON line a part; empty where nothing came."""
-    lines = (
-        json.dumps({"part": number, "raw": reply.raw}, ensure_ascii=False)
-        for number, reply in enumerate(replies, start=1)
-        if reply.raw
-    )
-    return "\n".join(lines)
+class _ClaimVote(NamedTuple):
+    """What a part says of a claim; the heaviest by its first three values decides.
 
+    Without a verified quote either label weighs more than "unsupported": `read_claims` searches for
+    the quote in all passages and reports what is wrong with it.
+    """
 
-@dataclass(frozen=True)
-class _ClaimVote:
+    has_quote: bool
+    weight: int
+    likely: float
     support: Support
     quotes: tuple[str, ...]
-    verified: bool
     chance: _LabelProbabilities | None
     quote_refused: bool
-
-    @property
-    def weight(self) -> tuple[bool, int, float]:
-        """The heaviest vote decides.
-
-        Without a verified quote either label weighs more than "unsupported": `read_claims` searches for
-        the quote in all passages and reports what is wrong with it.
-        """
-        order = {"supported": 2, "contradicted": 1, "unsupported": 0}
-        likely = (self.chance or {}).get("supported", 0.0)
-        has_quote = self.verified and self.support != "unsupported"
-        return has_quote, order[self.support], likely
 
 
 def _claim_votes(
@@ -268,27 +239,23 @@ def _claim_votes(
     """What every part says of the claim at `number`; one that leaves it out says nothing."""
     votes = []
     for part in parts:
-        answer, chances = part.reply.parsed, part.reply.probabilities
-        statements: list[tuple[int, examination.ExaminedClaim | PartClaim]] = []
-        if isinstance(answer, examination.Examination):
-            statements = [(number, answer.claims[number])]
-        elif isinstance(answer, ExaminationPart):
-            statements = [
-                (place, statement)
-                for place, statement in enumerate(answer.claims)
-                if statement.claim == number + 1
-            ]
-        texts = [piece.text for piece in part.pieces]
-        for place, statement in statements:
-            support: Support = "unsupported" if statement.support == "partly" else statement.support
-            is_verified = any(
-                verify_quote(quote, text, claim, question, supports=support == "supported")
-                for quote in statement.quotes
-                for text in texts
+        chances = part.reply.probabilities
+        for place, said in enumerate(getattr(part.reply.parsed, "claims", ())):
+            if number != (said.claim - 1 if isinstance(said, PartClaim) else place):
+                continue
+            support: Support = "unsupported" if said.support == "partly" else said.support
+            has_quote = support != "unsupported" and any(
+                verify_quote(quote, piece.text, claim, question, supports=support == "supported")
+                for quote in said.quotes
+                for piece in part.pieces
             )
+            weight = ("unsupported", "contradicted", "supported").index(support)
             chance = chances.get(f"claims.{place}.support")
-            quote_refused = chances.get(f"claims.{place}.quote") == {}
-            votes.append(_ClaimVote(support, statement.quotes, is_verified, chance, quote_refused))
+            likely = (chance or {}).get("supported", 0.0)
+            refused = chances.get(f"claims.{place}.quote") == {}
+            votes.append(
+                _ClaimVote(has_quote, weight, likely, support, said.quotes, chance, refused)
+            )
     return votes
 
 
@@ -315,15 +282,14 @@ def _merge_relevance(
 def _merge_sufficiency(
     parts: Sequence[ContextPart],
 ) -> tuple[Literal["yes", "partly", "no"] | None, _LabelProbabilities | None]:
-    order: tuple[Literal["yes", "partly", "no"], ...] = ("yes", "partly", "no")
-    refused = any(part.reply.probabilities.get("sufficient") == {} for part in parts)
-    for label in order:
-        if refused and label != "yes":
-            return None, {}
-        saying = [p for p in parts if getattr(p.reply.parsed, "sufficient", None) == label]
-        if saying:
-            return label, saying[0].reply.probabilities.get("sufficient")
-    return None, None
+    chances = [part.reply.probabilities.get("sufficient") for part in parts]
+    said = [getattr(part.reply.parsed, "sufficient", None) for part in parts]
+    refused = {} in chances
+    labels: tuple[Literal["yes", "partly", "no"], ...] = ("yes", "partly", "no")
+    for label in labels[:1] if refused else labels:
+        if label in said:
+            return label, chances[said.index(label)]
+    return None, {} if refused else None
 
 
 def _set_probability(
@@ -382,17 +348,17 @@ class LongContextJudge(protocol.JudgeLayer):
         limit = self._limit()
         if limit is None or self._fits_whole(ask, limit):
             reply = await self.judge.ask(ask)
-            refused = _length_refusal(reply)
-            if refused is None:
+            if _length_refusal(reply) is None:
                 return reply
-            limit = _shorter(refused, estimate_ask_tokens(ask) + self._reply_room(ask))
-        reply = await self._in_parts(ask, limit)
+            limit = estimate_ask_tokens(ask) + self._reply_room(ask)
+        else:
+            reply = await self._in_parts(ask, limit, self.judge.ask)
         for _ in range(_MAX_HALVINGS):
             refused = _length_refusal(reply)
             if refused is None:
                 break
             limit = _shorter(refused, limit)
-            reply = await self._in_parts(ask, limit)
+            reply = await self._in_parts(ask, limit, self.judge.ask)
         if reply.came:
             self._learned = min(limit, self._learned or limit)
             learn = protocol.judge_info(self._innermost).learn
@@ -408,19 +374,23 @@ class LongContextJudge(protocol.JudgeLayer):
         limit = self._limit()
         if not _can_be_split(ask) or limit is None or self._fits_whole(ask, limit):
             return (ask,)
-        room = limit - self._reply_room(ask)
-        for_passages = room - estimate_ask_tokens(self._examine(ask, ()))
-        if for_passages < _MIN_PASSAGE_TOKENS:
-            return ()  # too long even without a passage: it is not asked
-        taken, remaining = fill_budget(_pieces(ask), for_passages)
-        asks = [self._examine(ask, taken)]
-        answer = ask.inputs["answer"]
-        claims = [answer[start:end] for start, end in sentence_spans(answer)]
-        alone = estimate_ask_tokens(self._examine_part(ask, claims, ()))
-        while remaining:
-            group, remaining = fill_budget(remaining, max(room - alone, _MIN_PASSAGE_TOKENS))
-            asks.append(self._examine_part(ask, claims, group))
-        return tuple(asks)
+        planned: list[protocol.Ask] = []
+
+        async def plan(part: protocol.Ask) -> protocol.Reply:
+            planned.append(part)
+            if part.schema is ExaminationPart:
+                return protocol.Reply(ExaminationPart(claims=(), passages=()), "")
+            answer = ask.inputs["answer"]
+            claims = tuple(
+                examination.ExaminedClaim(span=answer[start:end], support="unsupported")
+                for start, end in sentence_spans(answer)
+            )
+            return protocol.Reply(
+                examination.Examination(claims=claims, passages=(), response="answers"), ""
+            )
+
+        await self._in_parts(ask, limit, plan)
+        return tuple(planned)
 
     def _limit(self) -> int | None:
         stated = self._given or protocol.judge_info(self._innermost).context_length
@@ -445,14 +415,21 @@ class LongContextJudge(protocol.JudgeLayer):
         written = 3 * estimate_tokens(inputs["answer"]) + 2 * references
         return min(most, 256 + written + 16 * len(inputs["passages"]))
 
-    async def _in_parts(self, ask: protocol.Ask, limit: int) -> protocol.Reply:
+    async def _in_parts(
+        self,
+        ask: protocol.Ask,
+        limit: int,
+        put: Callable[[protocol.Ask], Awaitable[protocol.Reply]],
+    ) -> protocol.Reply:
         alone = estimate_ask_tokens(self._examine(ask, ())) + self._reply_room(ask)
         if limit - alone < _MIN_PASSAGE_TOKENS:
             asked = "conversation" if ask.inputs.get("history") else "question"
             subject = f"the {asked}, the answer and the references"
             return protocol.Reply.nothing(_too_long_message(subject, alone, limit))
-        taken, remaining = fill_budget(_pieces(ask), limit - alone)
-        first = await self.judge.ask(self._examine(ask, taken))
+        passages = enumerate(ask.inputs["passages"], start=1)
+        whole = [PassagePiece(number, text) for number, text in passages]
+        taken, remaining = fill_budget(whole, limit - alone)
+        first = await put(self._examine(ask, taken))
         if not isinstance(first.parsed, examination.Examination):
             return first
         claims = [claim.text for claim in first.parsed.claims]
@@ -465,7 +442,7 @@ class LongContextJudge(protocol.JudgeLayer):
             group, remaining = fill_budget(remaining, limit - alone)
             groups.append(group)
         later = await asyncio.gather(
-            *(self.judge.ask(self._examine_part(ask, claims, group)) for group in groups),
+            *(put(self._examine_part(ask, claims, group)) for group in groups),
             return_exceptions=True,  # those under way come home, whatever becomes of one
         )
         parts = [ContextPart(tuple(taken), first)]
@@ -482,27 +459,13 @@ class LongContextJudge(protocol.JudgeLayer):
     def _examine_part(
         self, ask: protocol.Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]
     ) -> protocol.Ask:
-        inputs, texts = ask.inputs, [piece.text for piece in pieces]
-        part = examine_part(
-            inputs["question"],
-            inputs["answer"],
-            claims,
-            texts,
-            history=inputs.get("history", ()),
-            prompts=self._prompts,
-        )
-        return replace(part, repeat=ask.repeat)
+        return examine_part(ask, claims, [piece.text for piece in pieces], self._prompts)
 
 
 def _can_be_split(ask: protocol.Ask) -> bool:
     """Whether a question is an examination, whose passages can be put in parts."""
     has_inputs = ask.inputs.keys() >= _EXAMINATION_INPUTS
     return has_inputs and issubclass(ask.schema, examination.Examination)
-
-
-def _pieces(ask: protocol.Ask) -> list[PassagePiece]:
-    """The passages of an examination, each in one piece."""
-    return [PassagePiece(number, text) for number, text in enumerate(ask.inputs["passages"], 1)]
 
 
 def _shorter(refusal: str, tried: int) -> int:
@@ -530,10 +493,15 @@ def _too_long_message(subject: str, needed: int, limit: int) -> str:
 
 
 def _combine_replies(replies: Sequence[protocol.Reply]) -> protocol.Reply:
-    """The last reply with what all of them said and used."""
+    """The last reply with what all of them said, one JSON line a part, and used."""
+    lines = (
+        json.dumps({"part": number, "raw": reply.raw}, ensure_ascii=False)
+        for number, reply in enumerate(replies, start=1)
+        if reply.raw
+    )
     return replace(
         replies[-1],
-        raw=join_raw_replies(replies),
+        raw="\n".join(lines),
         usage=protocol.total_usage(replies),
         from_cache=all(reply.from_cache for reply in replies),
     )

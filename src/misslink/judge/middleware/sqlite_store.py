@@ -34,24 +34,17 @@ REPLY_COLUMNS = """
     answered_by TEXT, created TEXT NOT NULL, checksum TEXT NOT NULL
 """
 REPLY_COLUMN_NAMES = [column.split()[0] for column in REPLY_COLUMNS.split(",")]
-# Messages repeat each other: the stable part of a prompt is in every question, and the whole of
-# it in every sample. So each text is stored once, and a message refers to it by number.
 # Batches in progress, their questions and claims are not merged into other caches.
 CACHE_FORMAT = SqliteFormat(
     name="response cache",
     hint="choose another --cache",
     application_id=0x6D6C6E6B,  # "mlnk"
-    version=5,
+    version=6,
     schema=(
         """
         CREATE TABLE IF NOT EXISTS judges (
             id INTEGER PRIMARY KEY, identity TEXT NOT NULL UNIQUE, name TEXT NOT NULL,
             abilities TEXT
-        )
-        """,
-        """
-        CREATE TABLE IF NOT EXISTS texts (
-            id INTEGER PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, content TEXT NOT NULL
         )
         """,
         f"""
@@ -63,7 +56,7 @@ CACHE_FORMAT = SqliteFormat(
         """
         CREATE TABLE IF NOT EXISTS batches (
             id INTEGER PRIMARY KEY, identity TEXT NOT NULL, judge TEXT NOT NULL,
-            token TEXT NOT NULL, file TEXT NOT NULL, service_id TEXT, questions INTEGER NOT NULL,
+            file TEXT NOT NULL, service_id TEXT, questions INTEGER NOT NULL,
             process INTEGER NOT NULL, created TEXT NOT NULL
         )
         """,
@@ -81,11 +74,10 @@ CACHE_FORMAT = SqliteFormat(
         )
         """,
         # A process claims a question before it asks it, so that others wait for its reply.
-        "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, claimant INTEGER NOT NULL)",
         """
-        CREATE TABLE IF NOT EXISTS claimants (
-            id INTEGER PRIMARY KEY, host TEXT NOT NULL, process INTEGER NOT NULL,
-            expires REAL NOT NULL
+        CREATE TABLE IF NOT EXISTS claims (
+            key TEXT PRIMARY KEY, claimant INTEGER NOT NULL, host TEXT NOT NULL,
+            process INTEGER NOT NULL, expires REAL NOT NULL
         )
         """,
         "CREATE TABLE IF NOT EXISTS opened (id INTEGER PRIMARY KEY CHECK (id = 1), at TEXT NOT NULL)",
@@ -94,11 +86,6 @@ CACHE_FORMAT = SqliteFormat(
     ),
     wait_s=30.0,
 )
-_SELECT_TEXTS = "SELECT id, content FROM texts WHERE id IN (SELECT value FROM json_each(?))"
-_CLAIM_FREE_KEY = """
-    INSERT OR IGNORE INTO claims SELECT ?, ?
-    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?)
-"""
 LEASE_S = 120.0  # an event loop that is blocked for less than this loses no claim
 
 
@@ -107,21 +94,16 @@ def utc_now() -> str:
     return dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
 
 
-def store_message_texts(file: sqlite3.Connection, messages: Sequence[Mapping[str, Any]]) -> str:
-    """Store each new text of `messages`; return the messages as JSON, with texts as numbers.
-
-    Call it inside a transaction.
-    """
-    numbered = []
-    for message in messages:
-        content = message["content"]
-        digest = hashlib.sha256(content.encode()).digest()
-        row = file.execute("SELECT id FROM texts WHERE sha256 = ?", (digest,)).fetchone()
-        if row is None:
-            insert = "INSERT INTO texts (sha256, content) VALUES (?, ?) RETURNING id"
-            row = file.execute(insert, (digest, content)).fetchone()
-        numbered.append({**message, "content": row[0]})
-    return json.dumps(numbered, ensure_ascii=False)
+def insert_reply(
+    file: sqlite3.Connection, key: str, identity: str, values: Sequence[object]
+) -> bool:
+    """Add a reply of a stored judge; return False where one has its key."""
+    added = file.execute(
+        f"INSERT INTO replies SELECT ?, id, {', '.join('?' * len(values))} FROM judges"  # noqa: S608
+        " WHERE identity = ? ON CONFLICT (key) DO NOTHING",
+        (key, *values, identity),
+    )
+    return added.rowcount > 0
 
 
 class CacheStore:
@@ -133,7 +115,7 @@ class CacheStore:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._file = CACHE_FORMAT.open(path)
-        self._claimant: int | None = None
+        self._claimant = secrets.randbits(63)  # an earlier process may have had our number
 
     @property
     def shared(self) -> bool:
@@ -165,7 +147,7 @@ class CacheStore:
         raw, stored, problem, prompt_tokens, completion_tokens, probabilities, answered_by = content
         parsed = None if stored is None else _parse_answer(stored, ask)
         fits = (parsed is None) == (stored is None)
-        if not fits or _checksum(key, content) != checksum:
+        if not fits or _checksum(key, *content) != checksum:
             _log.warning("a reply in %s was damaged; misslink asks its question again", self.path)
             self._select("DELETE FROM replies WHERE key = ?", key)
             return None
@@ -194,8 +176,6 @@ class CacheStore:
         probabilities = {place: dict(labels) for place, labels in reply.probabilities.items()}
         with self._transaction() as file:
             file.execute("DELETE FROM claims WHERE key = ?", (key,))
-            if self.has(key):
-                return False
             file.execute(
                 "INSERT OR IGNORE INTO judges (identity, name) VALUES (?, ?)", (identity, judge)
             )
@@ -203,37 +183,27 @@ class CacheStore:
                 *(reply.raw, parsed, reply.problem, usage.prompt_tokens, usage.completion_tokens),
                 *(json.dumps(probabilities), reply.judge),
             )
+            messages = json.dumps([dict(each) for each in ask.messages], ensure_ascii=False)
             values = (
                 *(ask.prompt.name, ask.prompt.sha256, ask.repeat),
-                *(store_message_texts(file, ask.messages), *content),
-                *(utc_now(), _checksum(key, content)),
+                *(messages, *content),
+                *(utc_now(), _checksum(key, *content)),
             )
-            marks = ", ".join("?" * len(values))
-            file.execute(
-                "INSERT INTO replies VALUES"  # noqa: S608
-                f" (?, (SELECT id FROM judges WHERE identity = ?), {marks})",
-                (key, identity, *values),
-            )
-        return True
+            return insert_reply(file, key, identity, values)
 
     def claim(self, key: str) -> bool:
         """Reserve a question for this process; False if it is answered, or another one asks it."""
-        if self.path is None:
-            return True
-        if self._claimant is None:
-            # Random: the number of a claimant that is gone must not become another's.
-            self._claimant = secrets.randbits(63)
-            self.lease()
-        with CACHE_FORMAT.errors(self.path):
-            free = self._file.execute(_CLAIM_FREE_KEY, (key, self._claimant, key))
-            if free.rowcount:
-                return True
-        if self._is_claimed(key):
-            return False
+        here = platform.node()
         with self._transaction() as file:
-            if self.has(key) or self._is_claimed(key):
+            holder = file.execute(
+                "SELECT host, process FROM claims WHERE key = ? AND claimant != ? AND expires >= ?",
+                (key, self._claimant, time.time()),
+            ).fetchone()
+            is_held = holder is not None and (holder[0] != here or is_running(holder[1]))
+            if is_held or self.has(key):
                 return False
-            file.execute("REPLACE INTO claims VALUES (?, ?)", (key, self._claimant))
+            values = key, self._claimant, here, os.getpid(), time.time() + LEASE_S
+            file.execute("REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
         return True
 
     def release(self, key: str) -> None:
@@ -241,22 +211,9 @@ class CacheStore:
         self._select("DELETE FROM claims WHERE key = ? AND claimant = ?", key, self._claimant)
 
     def lease(self) -> None:
-        """Extend the claims of this process, and remove those of processes that are gone."""
-        now = time.time()
-        with self._transaction() as file:
-            file.execute("DELETE FROM claimants WHERE expires < ?", (now,))
-            values = (self._claimant, platform.node(), os.getpid(), now + LEASE_S)
-            file.execute("REPLACE INTO claimants VALUES (?, ?, ?, ?)", values)
-            file.execute("DELETE FROM claims WHERE claimant NOT IN (SELECT id FROM claimants)")
-
-    def _is_claimed(self, key: str) -> bool:
-        """Whether another process asks this question, and has not ended since."""
-        holder = self._select(
-            "SELECT host, process FROM claims JOIN claimants ON claimants.id = claimant"
-            " WHERE key = ? AND claimant IS NOT ? AND expires >= ?",
-            *(key, self._claimant, time.time()),
-        )
-        return holder is not None and (holder[0] != platform.node() or is_running(holder[1]))
+        """Extend the claims of this process."""
+        update = "UPDATE claims SET expires = ? WHERE claimant = ?"
+        self._select(update, time.time() + LEASE_S, self._claimant)
 
     def remove_refusals(self, identity: str) -> None:
         """Remove the replies in which a judge refused to answer."""
@@ -275,30 +232,16 @@ class CacheStore:
         """Return what earlier replies of a judge used, newest first, at most `limit`.
 
         Each is the messages and the answer as JSON (the raw text where it could not be parsed),
-        and the prompt and completion tokens. Replies without reported usage, and those whose
-        question is damaged, are left out.
+        and the prompt and completion tokens. Replies without reported usage are left out.
         """
         with CACHE_FORMAT.errors(self.path):
-            rows = self._file.execute(
+            return self._file.execute(
                 "SELECT messages, coalesce(parsed, raw), prompt_tokens, completion_tokens"
                 " FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"
                 " AND coalesce(prompt_tokens, completion_tokens) IS NOT NULL"
                 " ORDER BY replies.rowid DESC LIMIT ?",
                 (identity, limit),
             ).fetchall()
-            parsed = [(parse_messages(messages), usage) for messages, *usage in rows]
-            numbers = json.dumps([m["content"] for messages, _ in parsed for m in messages])
-            texts = dict(self._file.execute(_SELECT_TEXTS, (numbers,)).fetchall())
-        return [
-            (
-                json.dumps(
-                    [{**m, "content": texts[m["content"]]} for m in messages], ensure_ascii=False
-                ),
-                *usage,
-            )
-            for messages, usage in parsed
-            if messages and all(m["content"] in texts for m in messages)
-        ]
 
     def abilities(self, identity: str) -> Mapping[str, Any] | None:
         """Return what this judge detected about its server; None where nothing valid is stored."""
@@ -316,14 +259,11 @@ class CacheStore:
     def reading(self, key: str) -> str | None:
         """Return the reading stored under `key`; None where there is none, or it is damaged."""
         row = self._select("SELECT content, checksum FROM readings WHERE key = ?", key)
-        return row[0] if row is not None and _reading_checksum(key, row[0]) == row[1] else None
+        return row[0] if row is not None and _checksum(key, row[0]) == row[1] else None
 
     def store_readings(self, readings: Mapping[str, str], rules: str) -> None:
         """Store readings by key; those of other rules are removed."""
-        rows = [
-            (key, rules, content, _reading_checksum(key, content))
-            for key, content in readings.items()
-        ]
+        rows = [(key, rules, content, _checksum(key, content)) for key, content in readings.items()]
         with self._transaction() as file:
             older = file.execute("SELECT rules FROM readings LIMIT 1").fetchone()
             if older is not None and older[0] != rules:
@@ -332,32 +272,14 @@ class CacheStore:
 
     def close(self) -> None:
         """Give up all claims and close the file."""
-        if self._claimant is not None:
-            with contextlib.suppress(InputError):  # a full disk: the claims expire
-                self._select("DELETE FROM claimants WHERE id = ?", self._claimant)
+        with contextlib.suppress(InputError):  # a full disk: the claims expire
+            self._select("DELETE FROM claims WHERE claimant = ?", self._claimant)
         self._file.close()
 
 
-def _checksum(key: str, content: Sequence[Any]) -> str:
-    text = json.dumps([key, *content], ensure_ascii=False)
+def _checksum(*content: Any) -> str:
+    text = json.dumps(content, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _reading_checksum(key: str, content: str) -> str:
-    return hashlib.sha256(f"{key}{content}".encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def parse_messages(stored: str) -> list[dict[str, Any]]:
-    """Return the stored messages of a question, with texts as numbers; empty where they are damaged."""
-    try:
-        messages = json.loads(stored)
-    except ValueError:
-        return []
-    valid = isinstance(messages, list) and all(
-        isinstance(message, dict) and isinstance(message.get("content"), int)
-        for message in messages
-    )
-    return messages if valid else []
 
 
 def _parse_answer(stored: str, ask: Ask) -> BaseModel | None:

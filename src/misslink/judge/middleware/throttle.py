@@ -327,19 +327,14 @@ async def ask_with_timeout(
 # If each question failed for itself once in ten, of 1,000 five in a row would in one run of 110.
 _MAX_FAILURES = 5
 _MAX_FIRST_REFUSALS = 10  # free, and a gold set may well begin with a few that no filter lets pass
-_MAX_SILENT_ROUNDS = 5  # with the waits between them some seconds, so that a server may restart
-_MIN_SILENT_QUESTIONS = 3  # two may both be such that a server breaks off, three hardly
 _RESUME_HINT = "replies are cached, so run the same command again when the judge works"
 
 
 class CircuitBreaker:
     """Counts failures in a row, and decides when they are the judge's.
 
-    Five questions in a row whose tries all failed are enough. A judge that is silent (broken
-    connections, timeouts) is given up sooner: after five round trips in a row, over all calls in
-    flight, with three questions or more; with one where the connection is refused. One question that
-    breaks every connection does not count, nor does a call that was in flight when another one was
-    answered.
+    Five questions in a row whose tries all failed are enough; each has fewer tries than the one
+    before. A call that was in flight when another one was answered does not count.
 
     A judge that refuses a question is up. Refusals for length or by a policy do not count, nor any
     refusal once a question was answered, in this run or an earlier one. Only a judge that never
@@ -351,9 +346,6 @@ class CircuitBreaker:
         self.judge_failures = 0
         self._failures = 0
         self._answered_to = 0
-        self._rounds = 0
-        self._round_ends = 0
-        self._unheard: set[int] = set()
         self._ever_answered = False
         self._refused: set[str] = set()
 
@@ -362,40 +354,11 @@ class CircuitBreaker:
         self._answered_to = latest
         self.answers()
         self.judge_failures = self._failures = 0
-        self._reset_silence()
 
     def answers(self) -> None:
         """Take the judge to answer questions, as it did in an earlier run."""
         self._ever_answered = True
         self._refused.clear()
-
-    def troubled(
-        self, trouble: protocol.RetryableError, question: int, call: int, latest: int
-    ) -> int:
-        """Record a failed call; return the number of silent round trips in a row.
-
-        Calls that were in flight together fail together, which is one round trip.
-        """
-        if trouble.kind in ("rate", "server"):
-            self._reset_silence()
-            return 0
-        if call <= self._answered_to:
-            return 0
-        self._unheard.add(question)
-        if call > self._round_ends:
-            self._rounds += 1
-            self._round_ends = latest
-        return self._rounds
-
-    def why_silent(self, trouble: protocol.RetryableError) -> str | None:
-        """Why asking on is pointless after trouble; None while it is not."""
-        about_a_question = trouble.kind != "absent" and len(self._unheard) < _MIN_SILENT_QUESTIONS
-        if self._rounds < _MAX_SILENT_ROUNDS or about_a_question:
-            return None
-        return (
-            f"the judge {self.name} was not heard {self._rounds} times in a row, the last time "
-            f"because {trouble.problem}; {_RESUME_HINT}"
-        )
 
     def refused(self, problem: str, key: str) -> str | None:
         """The judge refused a question; return why asking on is pointless, None while it is not.
@@ -408,7 +371,6 @@ class CircuitBreaker:
             The question's, the same for every sample of it.
         """
         self.judge_failures = 0
-        self._reset_silence()
         if self._ever_answered or is_question_error(problem):
             return None
         self._refused.add(key)
@@ -450,11 +412,6 @@ class CircuitBreaker:
         """Return `why` as the sentence for the reader, who may have paid for replies already."""
         return f"{why}; {_RESUME_HINT}" if self._answered_to else why
 
-    def _reset_silence(self) -> None:
-        if self._rounds:
-            self._rounds = 0
-            self._unheard.clear()
-
 
 _CLOSE_GRACE_S = 20.0  # who pressed Ctrl-C waits no longer
 # With longer waits, a server that is back would go unnoticed.
@@ -464,8 +421,6 @@ _RATE_BACKOFF = Backoff(first_s=2.0, longest_s=30.0)
 _MAX_RETRY_AFTER_S = 120.0  # two windows of a quota by the minute; more is a quota by the day
 # Told to wait less than that, it would be asked again at once, and in a loop.
 _MIN_RETRY_AFTER_S = 0.05
-# A connection breaks now and then; twice in a row is the server's doing.
-_TOLERATED_SILENT_ROUNDS = 1
 
 
 class ThrottledJudge(protocol.JudgeLayer):
@@ -595,35 +550,23 @@ class ThrottledJudge(protocol.JudgeLayer):
         try:
             reply = await ask_with_timeout(self.judge, ask, self._timeout, begin)
         except protocol.RetryableError as trouble:
-            self._learn_from(trouble, question)
+            bearable = trouble.after is not None and _worth_waiting(trouble)
+            if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
+                self.places.halve(question.call, self._calls)
+            if trouble.after is not None and bearable:
+                until = asyncio.get_running_loop().time() + trouble.after
+                self._paused_until = max(self._paused_until, until)
             raise
         except JudgeUnreachableError as outage:
             raise self._open(self._circuit.gone(str(outage))) from None
         self.places.grow()
         return reply
 
-    def _learn_from(self, trouble: protocol.RetryableError, question: _ThrottledAsk) -> None:
-        """What trouble with one call means for the others."""
-        bearable = trouble.after is not None and _worth_waiting(trouble)
-        if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
-            self.places.halve(question.call, self._calls)
-        if trouble.after is not None and bearable:
-            self._pause(trouble.after)
-        rounds = self._circuit.troubled(trouble, question.number, question.call, self._calls)
-        if why := self._circuit.why_silent(trouble):
-            raise self._open(why)
-        if trouble.kind in ("connection", "absent") and rounds > _TOLERATED_SILENT_ROUNDS:
-            self._pause(_BACKOFF.wait_s(rounds - _TOLERATED_SILENT_ROUNDS, self._rng))
-
     async def _back_off(self, trouble: protocol.RetryableError, tries: int) -> None:
         """Wait before the next try; a wait that the server asked for is everybody's already."""
         if trouble.after is None or trouble.after < _MIN_RETRY_AFTER_S:
             backoff = _RATE_BACKOFF if trouble.kind == "rate" else _BACKOFF
             await self._wait(backoff.wait_s(tries, self._rng))
-
-    def _pause(self, seconds: float) -> None:
-        until = asyncio.get_running_loop().time() + seconds
-        self._paused_until = max(self._paused_until, until)
 
     async def _wait(self, seconds: float, event: asyncio.Event | None = None) -> None:
         """Wait so long, or until the event; not beyond the deadline or the end of the asking."""
