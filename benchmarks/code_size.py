@@ -36,7 +36,7 @@ BUDGETS = {
     "judge/backends": 2535,
     "judge/batch": 883,
     "judge/checks": 1180,
-    "judge/middleware": 1795,
+    "judge/middleware": 1786,
     "linking": 3165,
     "linking/replay": 1224,
     "linking/whatif": 1025,

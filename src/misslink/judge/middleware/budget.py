@@ -97,27 +97,11 @@ class BudgetedJudge(JudgeLayer):
     ) -> Reply:
         """Return the reply of a call, or raise SkippedAskError where a cap is reached."""
         maximum = self._max_tokens(ask, batch.share if batch else 1.0)
-        is_paid = batch is not None and batch.is_submitted
-        async with self._ledger.admission:  # first come, first served
-            while not (is_paid or self._no_calls_left()) and self._exceeds_cost(maximum):
-                if self._stopped:
-                    raise SkippedAskError("the run has ended")
-                if not self._ledger.in_flight:
-                    raise SkippedAskError(
-                        f"the next question could exceed max_cost {self._max_cost:g}; "
-                        "raise it, and the same command continues"
-                    )
-                if batch is not None:
-                    batch.on_wait(self._in_flight)
-                self._ledger.changed.clear()
-                await self._ledger.changed.wait()
-            if not is_paid and self._no_calls_left():
-                raise SkippedAskError(
-                    f"max_calls {self._max_calls} is used up; the same command continues"
-                )
-            self._attempts += 1
-            self._in_flight += 1
-            self._ledger.reserved.update(maximum)
+        if batch is None or not batch.is_submitted:
+            await self._admit(maximum, batch)
+        self._attempts += 1
+        self._in_flight += 1
+        self._ledger.reserved.update(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
         try:
             reply = _check_reply(await call(), self.name)
@@ -137,8 +121,28 @@ class BudgetedJudge(JudgeLayer):
             self._ledger.changed.set()
         return reply
 
-    def _no_calls_left(self) -> bool:
-        return self._max_calls is not None and self.calls >= self._max_calls
+    async def _admit(self, maximum: _TokenCount, batch: BatchTerms | None) -> None:
+        """Wait until a call fits under the caps; raise SkippedAskError where it never will."""
+        async with self._ledger.admission:  # first come, first served
+            while self._has_calls_left() and self._exceeds_cost(maximum):
+                if self._stopped:
+                    raise SkippedAskError("the run has ended")
+                if not self._ledger.in_flight:
+                    raise SkippedAskError(
+                        f"the next question could exceed max_cost {self._max_cost:g}; "
+                        "raise it, and the same command continues"
+                    )
+                if batch is not None:
+                    batch.on_wait(self._in_flight)
+                self._ledger.changed.clear()
+                await self._ledger.changed.wait()
+            if not self._has_calls_left():
+                raise SkippedAskError(
+                    f"max_calls {self._max_calls} is used up; the same command continues"
+                )
+
+    def _has_calls_left(self) -> bool:
+        return self._max_calls is None or self.calls < self._max_calls
 
     def _exceeds_cost(self, maximum: _TokenCount) -> bool:
         if self._price is None or self._max_cost is None:

@@ -86,6 +86,12 @@ CACHE_FORMAT = SqliteFormat(
     ),
     wait_s=30.0,
 )
+_CLAIM = """
+    INSERT INTO claims SELECT ?1, ?2, ?3, ?4, ?5
+    WHERE NOT EXISTS (SELECT 1 FROM replies WHERE key = ?1)
+    ON CONFLICT (key) DO UPDATE SET claimant = ?2, host = ?3, process = ?4, expires = ?5
+    WHERE claimant = ?2 OR expires < ?6 OR (host = ?3 AND NOT is_running(process))
+"""
 LEASE_S = 120.0  # an event loop that is blocked for less than this loses no claim
 
 
@@ -115,6 +121,7 @@ class CacheStore:
     def __init__(self, path: Path | None) -> None:
         self.path = path
         self._file = CACHE_FORMAT.open(path)
+        self._file.create_function("is_running", 1, is_running)
         self._claimant = secrets.randbits(63)  # an earlier process may have had our number
 
     @property
@@ -193,18 +200,10 @@ class CacheStore:
 
     def claim(self, key: str) -> bool:
         """Reserve a question for this process; False if it is answered, or another one asks it."""
-        here = platform.node()
-        with self._transaction() as file:
-            holder = file.execute(
-                "SELECT host, process FROM claims WHERE key = ? AND claimant != ? AND expires >= ?",
-                (key, self._claimant, time.time()),
-            ).fetchone()
-            is_held = holder is not None and (holder[0] != here or is_running(holder[1]))
-            if is_held or self.has(key):
-                return False
-            values = key, self._claimant, here, os.getpid(), time.time() + LEASE_S
-            file.execute("REPLACE INTO claims VALUES (?, ?, ?, ?, ?)", values)
-        return True
+        now = time.time()
+        claimant = self._claimant, platform.node(), os.getpid(), now + LEASE_S
+        with CACHE_FORMAT.errors(self.path):
+            return self._file.execute(_CLAIM, (key, *claimant, now)).rowcount > 0
 
     def release(self, key: str) -> None:
         """Give up the claim to a question."""
