@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,18 +125,29 @@ def _cluster_estimate(
             effective = max(total**2 / float(sizes @ sizes), 2.0)
             spread = math.sqrt((count + 1) / (count - 1))
             level = 1 - 2 * student_tail(level, spread, effective - 1)
-        pairs = np.column_stack([sums, sizes])
-        extra = added * np.array([[least, 1.0], [most, 1.0]])
-        generator = np.random.default_rng(seed)
-
-        def draw(draws: int) -> Floats:
-            totals = generator.standard_exponential((draws, len(pairs))) @ pairs
-            totals += generator.standard_gamma(0.5, (draws, 2)) @ extra
-            return totals[:, 0] / totals[:, 1]
-
-        low, high = quantiles(draw_in_chunks(draw, len(pairs)), level)
+        pairs = tuple(zip(sums.tolist(), sizes.tolist(), strict=True))
+        extra = (added * least, added), (added * most, added)
+        low, high = _posterior_ends(pairs, extra, seed, level)
         method = "cluster bootstrap"
     return interval_estimate(centre, low, high, n=n, method=method, bounds=bounds)
+
+
+@lru_cache(maxsize=32)  # summary, headline and page ask for the same share
+def _posterior_ends(
+    pairs: tuple[tuple[float, float], ...],
+    extra: tuple[tuple[float, float], ...],
+    seed: int,
+    level: float,
+) -> tuple[float, float]:
+    """Both ends of the mean's draws; `pairs` are sum and size of each cluster."""
+    generator = np.random.default_rng(seed)
+
+    def draw(draws: int) -> Floats:
+        totals = generator.standard_exponential((draws, len(pairs))) @ np.array(pairs)
+        totals += generator.standard_gamma(0.5, (draws, 2)) @ np.array(extra)
+        return totals[:, 0] / totals[:, 1]
+
+    return quantiles(draw_in_chunks(draw, len(pairs)), level)
 
 
 def clustered_difference(
