@@ -22,6 +22,7 @@ from misslink.stats.intervals import (
     interval_estimate,
     quantiles,
     student_tail,
+    weighted_sums,
     without_interval,
 )
 from misslink.stats.paired_tests import (
@@ -143,7 +144,8 @@ def _posterior_ends(
     generator = np.random.default_rng(seed)
 
     def draw(draws: int) -> Floats:
-        totals = generator.standard_exponential((draws, len(pairs))) @ np.array(pairs)
+        weights = generator.standard_exponential((draws, len(pairs)))
+        totals = weighted_sums(weights, np.array(pairs))
         totals += generator.standard_gamma(0.5, (draws, 2)) @ np.array(extra)
         return totals[:, 0] / totals[:, 1]
 
@@ -251,7 +253,9 @@ def cluster_draws(
     # Clusters with equal sums are drawn as one: exponentials add up to a gamma.
     distinct, counts = np.unique(sums, axis=0, return_counts=True)
     return draw_in_chunks(
-        lambda size: generator.standard_gamma(counts, (size, len(distinct))) @ distinct,
+        lambda size: weighted_sums(
+            generator.standard_gamma(counts, (size, len(distinct))), distinct
+        ),
         len(distinct),
         _draws(len(distinct)),
     )
@@ -293,7 +297,7 @@ def clustered_score_test(scores: Floats, clusters: Sequence[Hashable], *, seed: 
         kept = np.empty((draws, len(rows)))
         kept[:, several] = generator.binomial(count[several], 0.5, (draws, int(several.sum())))
         kept[:, ~several] = generator.integers(0, 2, (draws, int((~several).sum())), dtype=np.int8)
-        return (((2 * kept - count) @ spread) ** 2).sum(axis=1)
+        return (weighted_sums(2 * kept - count, spread) ** 2).sum(axis=1)
 
     drawn = draw_in_chunks(draw, len(spread), _draws(len(spread)))
     return (int((drawn >= observed - 1e-9).sum()) + 1) / (len(drawn) + 1)
