@@ -10,8 +10,8 @@ export ANONYMIZED_TELEMETRY := False
 unexport PYTHONDONTWRITEBYTECODE
 # The package, and a program that uses it, as the type checkers of users see it.
 TYPES := $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/basedpyright examples/python_api
-# Some tests wait for processes, so there is one worker more than there are cores.
-PYTEST := $(BIN)/pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+# Tests wait for processes, servers and disks, so there are more workers than cores.
+CORES := $$(getconf _NPROCESSORS_ONLN)
 
 .PHONY: demo quick test types test-slow budget wheel-test other-pythons gold pictures docs lint lock clean
 
@@ -21,7 +21,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(PYTEST) --dist worksteal
+	$(BIN)/pytest -n $$(($(CORES) + 2)) --dist worksteal
 
 types: $(VENV)/.dev
 	$(TYPES)
@@ -34,7 +34,7 @@ quick: $(VENV)/.dev
 	$(BIN)/python tests/quick.py
 
 test-slow: $(VENV)/.dev
-	$(PYTEST) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
+	$(BIN)/pytest -n $$(($(CORES) + 1)) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
 
 # CPU seconds of five commands as ratios to an earlier commit; over 1.15 fails.
 budget: $(VENV)/.dev

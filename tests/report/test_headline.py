@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import misslink
 from misslink.link_types import Need
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import (
@@ -13,6 +14,7 @@ from misslink.render.headline import (
     describe_verdict,
     name_loss,
 )
+from misslink.report import findings
 from misslink.report.findings import find
 from misslink.report.page import build_page
 from misslink.report.summary import first_step, next_steps
@@ -314,3 +316,15 @@ def test_a_step_names_the_reason_of_the_loss():
     steps = [next_steps(run)[0].action for run in (stale, other)]
     assert steps[0].startswith("Index the changed documents again")
     assert steps[1].startswith("Remove or date")
+
+
+def test_an_evaluation_looks_for_its_findings_once(tmp_path, monkeypatch):
+    looked = []
+    look = findings._find
+    monkeypatch.setattr(findings, "_find", lambda run: looked.append(run) or look(run))
+    case = {"id": "a", "question": "When does the ferry leave?", "relevant": ["p"]}
+    found = [{"id": "p", "text": "The ferry leaves at seven."}]
+    app = {"answer": "The ferry leaves at seven.", "retrieved": found}
+    run = misslink.evaluate(lambda _: app, [case], out=tmp_path / "run", cache=None)
+    assert run.summary["usage"]
+    assert len(looked) == 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import quantile_test
 
 from misslink.stats import mean, proportion
-from misslink.stats.intervals import median, quartiles
+from misslink.stats.intervals import median, quartiles, weighted_sums
 
 
 def test_eight_of_ten_worked_by_hand():
@@ -187,3 +187,10 @@ def test_few_values_have_no_interval_and_say_so():
 def test_no_values_have_no_median():
     assert median([]).value is None
     assert quartiles([]) is None
+
+
+@pytest.mark.parametrize("shape", [(7, 90), (700,), (40, 2)])
+def test_sums_in_blocks_are_those_of_one_product(shape):
+    rng = np.random.default_rng(0)
+    weights, columns = rng.random((1_000, shape[0])), rng.random(shape)
+    assert np.allclose(weighted_sums(weights, columns), weights @ columns, rtol=1e-12)

@@ -52,12 +52,12 @@ def find(run: Run) -> Findings:
     The links are those of the judge; labels are applied here.
     """
     # A copy of a run may share what was found, but not what it was found in.
-    parts = (getattr(run, name) for name in Run.model_fields if name != "summary")
-    found_in = [*parts, run.summary.get("usage")]
-    earlier, findings = run.parsed.get("findings", ([], None))
-    if len(earlier) != len(found_in) or any(map(is_not, earlier, found_in)):
+    parts = [getattr(run, name) for name in Run.model_fields if name != "summary"]
+    usage = run.summary.get("usage")  # by content: each summary that is written has one of its own
+    earlier, counted, findings = run.parsed.get("findings", ([], None, None))
+    if len(earlier) != len(parts) or any(map(is_not, earlier, parts)) or counted != usage:
         findings = _find(run)
-        run.parsed["findings"] = found_in, findings
+        run.parsed["findings"] = parts, usage, findings
     return findings  # type: ignore[no-any-return]
 
 

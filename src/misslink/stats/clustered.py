@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from misslink.stats.intervals import (
     interval_estimate,
     quantiles,
     student_tail,
+    weighted_sums,
     without_interval,
 )
 from misslink.stats.paired_tests import (
@@ -125,18 +126,30 @@ def _cluster_estimate(
             effective = max(total**2 / float(sizes @ sizes), 2.0)
             spread = math.sqrt((count + 1) / (count - 1))
             level = 1 - 2 * student_tail(level, spread, effective - 1)
-        pairs = np.column_stack([sums, sizes])
-        extra = added * np.array([[least, 1.0], [most, 1.0]])
-        generator = np.random.default_rng(seed)
-
-        def draw(draws: int) -> Floats:
-            totals = generator.standard_exponential((draws, len(pairs))) @ pairs
-            totals += generator.standard_gamma(0.5, (draws, 2)) @ extra
-            return totals[:, 0] / totals[:, 1]
-
-        low, high = quantiles(draw_in_chunks(draw, len(pairs)), level)
+        pairs = tuple(zip(sums.tolist(), sizes.tolist(), strict=True))
+        extra = (added * least, added), (added * most, added)
+        low, high = _posterior_ends(pairs, extra, seed, level)
         method = "cluster bootstrap"
     return interval_estimate(centre, low, high, n=n, method=method, bounds=bounds)
+
+
+@lru_cache(maxsize=32)  # summary, headline and page ask for the same share
+def _posterior_ends(
+    pairs: tuple[tuple[float, float], ...],
+    extra: tuple[tuple[float, float], ...],
+    seed: int,
+    level: float,
+) -> tuple[float, float]:
+    """Both ends of the mean's draws; `pairs` are sum and size of each cluster."""
+    generator = np.random.default_rng(seed)
+
+    def draw(draws: int) -> Floats:
+        weights = generator.standard_exponential((draws, len(pairs)))
+        totals = weighted_sums(weights, np.array(pairs))
+        totals += generator.standard_gamma(0.5, (draws, 2)) @ np.array(extra)
+        return totals[:, 0] / totals[:, 1]
+
+    return quantiles(draw_in_chunks(draw, len(pairs)), level)
 
 
 def clustered_difference(
@@ -240,7 +253,9 @@ def cluster_draws(
     # Clusters with equal sums are drawn as one: exponentials add up to a gamma.
     distinct, counts = np.unique(sums, axis=0, return_counts=True)
     return draw_in_chunks(
-        lambda size: generator.standard_gamma(counts, (size, len(distinct))) @ distinct,
+        lambda size: weighted_sums(
+            generator.standard_gamma(counts, (size, len(distinct))), distinct
+        ),
         len(distinct),
         _draws(len(distinct)),
     )
@@ -282,7 +297,7 @@ def clustered_score_test(scores: Floats, clusters: Sequence[Hashable], *, seed: 
         kept = np.empty((draws, len(rows)))
         kept[:, several] = generator.binomial(count[several], 0.5, (draws, int(several.sum())))
         kept[:, ~several] = generator.integers(0, 2, (draws, int((~several).sum())), dtype=np.int8)
-        return (((2 * kept - count) @ spread) ** 2).sum(axis=1)
+        return (weighted_sums(2 * kept - count, spread) ** 2).sum(axis=1)
 
     drawn = draw_in_chunks(draw, len(spread), _draws(len(spread)))
     return (int((drawn >= observed - 1e-9).sum()) + 1) / (len(drawn) + 1)

@@ -21,6 +21,7 @@ NORMAL_FROM = (
 )
 _FEW_FLIPS = 60
 _MAX_CELLS = 2_000_000  # numbers drawn at a time, which bounds the memory
+_MAX_PRODUCT = 200_000  # multiplications of one product
 _ROUNDING = 1e-9  # an nDCG of 1.0000000000000002 is 1
 
 
@@ -235,7 +236,7 @@ def _posterior_ends(
 
     def draw(draws: int) -> Floats:
         mass = generator.standard_gamma(weights, (draws, len(distinct)))
-        return mass @ np.array(distinct) / mass.sum(axis=1)
+        return weighted_sums(mass, np.array(distinct)) / mass.sum(axis=1)
 
     return quantiles(draw_in_chunks(draw, len(distinct)), level)
 
@@ -287,6 +288,14 @@ def draw_in_chunks(draw: Callable[[int], Floats], width: int, draws: int = DRAWS
     """Concatenate `draws` results of `draw(size)`; each result needs `width` numbers."""
     chunk = max(1, _MAX_CELLS // width)
     return np.concatenate([draw(min(chunk, draws - start)) for start in range(0, draws, chunk)])
+
+
+def weighted_sums(weights: Floats, columns: Floats) -> Floats:
+    """Return ``weights @ columns``, in products too small for the threads of BLAS, which cost more here."""
+    rows = max(1, _MAX_PRODUCT // columns.size)
+    return np.concatenate(
+        [weights[start : start + rows] @ columns for start in range(0, len(weights), rows)]
+    )
 
 
 def quantiles(drawn: Floats, level: float = LEVEL) -> tuple[float, float]:
