@@ -194,8 +194,6 @@ class CacheStore:
         probabilities = {place: dict(labels) for place, labels in reply.probabilities.items()}
         with self._transaction() as file:
             file.execute("DELETE FROM claims WHERE key = ?", (key,))
-            if self.has(key):
-                return False
             file.execute(
                 "INSERT OR IGNORE INTO judges (identity, name) VALUES (?, ?)", (identity, judge)
             )
@@ -209,12 +207,12 @@ class CacheStore:
                 *(utc_now(), _checksum(key, content)),
             )
             marks = ", ".join("?" * len(values))
-            file.execute(
-                "INSERT INTO replies VALUES"  # noqa: S608
+            added = file.execute(
+                "INSERT OR IGNORE INTO replies VALUES"  # noqa: S608
                 f" (?, (SELECT id FROM judges WHERE identity = ?), {marks})",
                 (key, identity, *values),
             )
-        return True
+        return added.rowcount > 0
 
     def claim(self, key: str) -> bool:
         """Reserve a question for this process; False if it is answered, or another one asks it."""
