@@ -245,23 +245,27 @@ class PartWriter(Generic[Model]):
             self._file: IO[bytes] = path.open("r+b") if path else tempfile.TemporaryFile()  # noqa: SIM115
         self._store = PartStore(model, self._file, dumped=True)
 
-    def add(self, item: Model) -> None:
-        """Write an item.
+    def add(self, *items: Model) -> None:
+        """Write items.
 
         Raises
         ------
         InputError
             The disk is full.
         """
+        texts = list(map(self._text_of, items))
+        with self._errors():
+            self._file.write(b"".join(texts))
+        for item, text in zip(items, texts, strict=True):
+            self._place(item, len(text))
+
+    def _text_of(self, item: Model) -> bytes:
         try:
-            text = item.model_dump_json().encode() + b"\n"
+            return item.model_dump_json().encode() + b"\n"
         except PydanticSerializationError:  # a lone surrogate, which UTF-8 cannot carry
             if self._named:
                 raise
-            text = b""
-        with self._errors():
-            self._file.write(text)
-        self._place(item, len(text))
+            return b""
 
     def _place(self, item: Model, length: int) -> None:
         start, self._end = self._end, self._end + length
@@ -304,7 +308,7 @@ class PartWriter(Generic[Model]):
             The disk is full.
         """
         start = self._end
-        self.add_all(items)
+        self.add(*items)
         self.is_whole = self.is_whole and whole
         if self._record is None or not self.is_whole:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -38,7 +38,7 @@ _IDENTIFIER = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClaimMatch:
     """What passages have of a claim.
 
@@ -61,7 +61,7 @@ class ClaimMatch:
     refusal: str | None
     conflict: str | None
 
-    @property
+    @cached_property
     def probability(self) -> float:
         """P(the passages support the claim), by the committed fit."""
         return load_fit().probability(self.features, refused=self.refusal is not None)
@@ -99,16 +99,19 @@ class Passages(QuotedPassages):
         No evidence; but an answer may repeat its words and numbers without being new.
     """
 
-    def __init__(self, texts: Sequence[str], question: str = "") -> None:
-        super().__init__(texts, question)
-        self._asked = stems(question)
-        self._asked_roots = frozenset(map(word_root, self._asked))
-
     @classmethod
     @lru_cache(maxsize=32)
     def of(cls, texts: tuple[str, ...], question: str = "") -> Passages:
         """Return passages that are read once for the judge, its claims and their checks."""
         return cls(texts, question)
+
+    @cached_property
+    def _asked(self) -> tuple[str, ...]:
+        return stems(self.question)
+
+    @cached_property
+    def _asked_roots(self) -> frozenset[str]:
+        return frozenset(map(word_root, self._asked))
 
     @cached_property
     def _stems(self) -> frozenset[str]:
@@ -119,7 +122,7 @@ class Passages(QuotedPassages):
         """The sentences that hold a root."""
         holders = defaultdict[str, list[int]](list)
         for number, sentence in enumerate(self.sentences):
-            for root in dict.fromkeys(map(word_root, sentence.stems)):
+            for root in sentence.roots:
                 holders[root].append(number)
         return dict(holders)
 
@@ -133,7 +136,7 @@ class Passages(QuotedPassages):
         row = tuple(stem for stem in stems(plain) if stem not in SOURCE_STEMS)
         roots = list(map(word_root, row))
         weights = {root: self._weight(root) for root in roots}
-        best, check = self._deciding(self._ranked(weights), plain)
+        best, check = self._deciding(weights, plain)
         names = [
             stem
             for name in _NAME.findall(plain)
@@ -168,15 +171,22 @@ class Passages(QuotedPassages):
         return ClaimMatch(features, best, refusal, refusal if is_conflict else None)
 
     def _deciding(
-        self, ranked: Iterator[tuple[float, PassageSentence]], claim: str
+        self, weights: Mapping[str, float], claim: str
     ) -> tuple[PassageSentence | None, QuoteCheck]:
         """The best sentence for a claim, and what it decides; one that only frames it, if all such do."""
-        rows = list(ranked)
-        said = bare(claim)
-        near = [sentence for weight, sentence in rows if weight >= _NEARLY * rows[0][0]]
-        near.sort(key=lambda sentence: bare(sentence.text) != said)  # verbatim first
+        shared: defaultdict[int, float] = defaultdict(float)
+        for root, weight in weights.items():
+            for index in self._holders.get(root, ()):
+                shared[index] += weight
+        least, said = _NEARLY * max(shared.values(), default=0.0), bare(claim)
+        near = [
+            (bare(self.sentences[index].text) != said, -weight, index)
+            for index, weight in shared.items()
+            if weight >= least
+        ]
         framed = None
-        for sentence in near:
+        for *_, index in sorted(near):  # verbatim first; of equals the first
+            sentence = self.sentences[index]
             place = sentence.passage, FuzzyMatch(sentence.start, sentence.end)
             found = sentence, self.decide(claim, ((place,),))
             if found[1].refusal != "frame":
@@ -197,15 +207,6 @@ class Passages(QuotedPassages):
             for stem in sentence.stems
         }
         return len(asked & beside) < _ASKED_SHARE * len(asked)
-
-    def _ranked(self, weights: Mapping[str, float]) -> Iterator[tuple[float, PassageSentence]]:
-        """The sentences that share words with a claim, most first; of equals the first."""
-        shared: defaultdict[int, float] = defaultdict(float)
-        for root, weight in weights.items():
-            for index in self._holders.get(root, ()):
-                shared[index] += weight
-        for index in sorted(shared, key=lambda index: (-shared[index], index)):
-            yield shared[index], self.sentences[index]
 
     def _spells(self, identifier: str) -> bool:
         spelt = self._spellings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -25,7 +24,7 @@ from misslink.matching.derived_numbers import (
     unsaid_quantity,
     values_of,
 )
-from misslink.matching.frames import frame_kind, sentence_kind
+from misslink.matching.frames import frame_kind, sentence_kind, word_root
 from misslink.matching.fuzzy_matching import (
     WORD,
     FuzzyMatch,
@@ -102,23 +101,28 @@ class QuoteCheck(NamedTuple):
     weak: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PassageSentence:
-    """A sentence of a passage: its place (passage from 0, offsets), its text without marks, its stems."""
+class PassageSentence(NamedTuple):
+    """A sentence of a passage: its place (passage from 0, offsets), its text without marks, its stems.
+
+    ``roots`` has each root of the stems once.
+    """
 
     passage: int
     start: int
     end: int
     text: str
     stems: tuple[str, ...]
+    roots: tuple[str, ...]
 
 
 @lru_cache(maxsize=4_096)  # passages, of which a run retrieves many again
-def _read_sentences(text: str) -> tuple[tuple[int, int, str, tuple[str, ...]], ...]:
-    """The place of each sentence, its text without marks, and its stems."""
-    plain = strip_marks(text)
-    pieces = [(span, plain.text[slice(*span)]) for span in sentence_spans(plain.text)]
-    return tuple((*plain.original(*span), piece, stems(piece)) for span, piece in pieces)
+def _read_sentences(text: str) -> tuple[PassageSentence, ...]:
+    plain, sentences = strip_marks(text), list[PassageSentence]()
+    for start, end in sentence_spans(plain.text):
+        row = stems(piece := plain.text[start:end])
+        roots = tuple(dict.fromkeys(map(word_root, row)))
+        sentences.append(PassageSentence(0, *plain.original(start, end), piece, row, roots))
+    return tuple(sentences)
 
 
 class QuotedPassages:
@@ -139,9 +143,9 @@ class QuotedPassages:
     def sentences(self) -> list[PassageSentence]:
         """Every sentence."""
         return [
-            PassageSentence(index, *row)
+            PassageSentence(index, *sentence[1:])
             for index, text in enumerate(self.texts)
-            for row in _read_sentences(text)
+            for sentence in _read_sentences(text)
         ]
 
     @cached_property
@@ -161,7 +165,7 @@ class QuotedPassages:
     @cached_property
     def is_known(self) -> bool:
         """Whether the passages are in English or German."""
-        return is_known_language(" ".join(self.texts))
+        return is_known_language(*self.texts)
 
     def asserts(self, passage: int, start: int, end: int) -> bool:
         """Whether any of the sentences at a place asserts something."""

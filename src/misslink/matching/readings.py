@@ -78,9 +78,7 @@ class Reader:
 
     def __init__(self, question: str, texts: Iterable[str]) -> None:
         self.endings = min(map(_ending_length, (question, *texts)))
-        # What the question lets choose from, it does not say.
-        options = {word for choice in _CHOICE.findall(fold(question)) for word in choice}
-        self.asked = _read(question, self.endings, frozenset(options))
+        self.asked = _read(question, self.endings, _options(question))
 
     def read(self, text: str) -> Reading:
         """Read a text."""
@@ -136,6 +134,12 @@ class Reader:
         """Whether two quantities stand before the same word, or one before none."""
         nouns = [_WORD.match(r.folded, q.end + 1) for r, q in ((own, one), (text, other))]
         return not all(nouns) or self.is_form(*(noun[0] for noun in nouns if noun))
+
+
+@lru_cache(maxsize=64)
+def _options(question: str) -> frozenset[str]:
+    """What a question lets choose from: it does not say it."""
+    return frozenset(word for choice in _CHOICE.findall(fold(question)) for word in choice)
 
 
 @lru_cache(maxsize=8_192)

@@ -85,6 +85,12 @@ class Token(NamedTuple):
         return "name" if self.is_name else "word"
 
 
+@lru_cache(maxsize=65_536)
+def _plain(word: str) -> str:
+    """A word folded, with digits for a number word."""
+    return fold(word) if word in _PRONOUNS else number_words_to_digits(fold(word)) or word
+
+
 @lru_cache(maxsize=16_384)
 def tokens(text: str) -> tuple[Token, ...]:
     """The words of a text that a claim may differ in."""
@@ -94,7 +100,7 @@ def tokens(text: str) -> tuple[Token, ...]:
     end = -1  # of the name before
     for place, match in enumerate(words):
         raw = match[0]
-        word = fold(raw) if raw in _PRONOUNS else number_words_to_digits(fold(raw)) or raw
+        word = _plain(raw)
         is_number = word.lstrip("-")[:1].isdigit() and not (
             place and words[place - 1][0].lower() in NUMBERED  # "step 4" is a name
         )

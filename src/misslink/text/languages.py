@@ -32,9 +32,9 @@ def is_other_language(answer: str, passages: Sequence[str]) -> bool:
     return len(answer_words & passage_words) / len(answer_words) < SAME_LANGUAGE
 
 
-def is_known_language(text: str) -> bool:
-    """Return whether the short words of `text` are mostly English or German ones."""
-    words = short_words(text)
+def is_known_language(*texts: str) -> bool:
+    """Return whether the short words of `texts` are mostly English or German ones."""
+    words = frozenset[str]().union(*map(short_words, texts))
     return any(len(words & language) >= SAME_LANGUAGE * len(words) > 0 for language in _LANGUAGES)
 
 
@@ -61,6 +61,7 @@ _FIRST_WORD = re.compile(r"\W*\w+\b[\s,.;:!*\u2013\u2014\u3001\u3002-]*")
 DASH = re.compile("\\s*\u2014\\s*")
 
 
+@lru_cache(maxsize=4_096)
 def leading_polarity(text: str) -> bool | None:
     """True where `text` begins with a yes, False with a no; None where with neither."""
     folded = fold(DASH.sub(" - ", text) if "\u2014" in text else text)

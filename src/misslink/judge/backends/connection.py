@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -238,8 +239,11 @@ class ServerAddress:
 
     def censored(self, text: str) -> str:
         """Return `text` without the key and what is secret in the address."""
-        text = redact_keys(text, [self.key], MIN_KEY_LENGTH)
-        return redact_keys(text, address_secrets(self.base_url, self.query))
+        return redact_keys(redact_keys(text, [self.key], MIN_KEY_LENGTH), self._secrets)
+
+    @cached_property
+    def _secrets(self) -> list[str]:
+        return address_secrets(self.base_url, self.query)
 
 
 # What people paste after the base URL; the client adds it.

@@ -8,14 +8,7 @@ from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.judge import protocol
-from misslink.judge.examination import (
-    Examination,
-    ExaminationWithReference,
-    ExaminedClaim,
-    ExaminedClaimWithReference,
-    ExaminedPassage,
-    ExaminedReferenceClaim,
-)
+from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.matching import (
     Passages,
     claim_spans,
@@ -145,27 +138,24 @@ class HeuristicJudge:
                 after if match.quote is None and after.quote else match
                 for match, after in zip(matches, earlier, strict=True)
             ]
-        claims = [
-            ExaminedClaim(
-                span=text, support=match.support, quotes=(match.quote,) if match.quote else ()
-            )
-            for text, match in zip(texts, matches, strict=True)
-        ]
         relevance = [estimate_relevance(question, passage) for passage in passages]
-        evidence = [q for claim in claims if claim.support == "supported" for q in claim.quotes]
+        evidence = [match.quote for match in matches if match.quote is not None]
         response, response_probability = classify_response(question, answer, evidence)
-        parsed = Examination(
-            claims=tuple(claims),
-            passages=tuple(
-                ExaminedPassage(passage=number, relevant=probability >= RELEVANCE_THRESHOLD)
+        examination: dict[str, Any] = {
+            "claims": [
+                {"span": text, "support": match.support, "quote": match.quote}
+                for text, match in zip(texts, matches, strict=True)
+            ],
+            "passages": [
+                {"passage": number, "relevant": probability >= RELEVANCE_THRESHOLD}
                 for number, probability in enumerate(relevance, start=1)
-            ),
-            response=response,
-        )
+            ],
+            "response": response,
+        }
         return protocol.Reply(
-            parsed=self._with_references(parsed, question, answer, references)
+            parsed=self._with_references(examination, question, answer, references)
             if references
-            else parsed,
+            else Examination.model_validate(examination),
             raw="",
             probabilities={
                 **{
@@ -182,7 +172,7 @@ class HeuristicJudge:
 
     def _with_references(
         self,
-        examination: Examination,
+        examination: Mapping[str, Any],
         question: str,
         answer: str,
         references: Sequence[str],
@@ -208,22 +198,23 @@ class HeuristicJudge:
             stated = stated or (bool(found) and set(found) == {"supported"})
             reference_claims += zip([number] * len(texts), texts, found, strict=True)
         by_references = [
-            compare(claim.text, references, question, of_reference=False)
-            for claim in examination.claims
+            compare(claim["span"], references, question, of_reference=False)
+            for claim in examination["claims"]
         ]
         if stated:
             agreement["contradicted"] = "silent"
-        return ExaminationWithReference(
-            claims=tuple(
-                ExaminedClaimWithReference(**dict(claim), reference=agreement[each])
-                for claim, each in zip(examination.claims, by_references, strict=True)
-            ),
-            passages=examination.passages,
-            response=examination.response,
-            reference_claims=tuple(
-                ExaminedReferenceClaim(reference=number, text=text, answer=statement[each])
-                for number, text, each in reference_claims
-            ),
+        return ExaminationWithReference.model_validate(
+            {
+                **examination,
+                "claims": [
+                    {**claim, "reference": agreement[each]}
+                    for claim, each in zip(examination["claims"], by_references, strict=True)
+                ],
+                "reference_claims": [
+                    {"reference": number, "text": text, "answer": statement[each]}
+                    for number, text, each in reference_claims
+                ],
+            }
         )
 
 
