@@ -11,6 +11,7 @@ from typing import NamedTuple
 from misslink.matching.assertion import DENYING
 from misslink.text.normalization import (
     UNSPACED,
+    common_start,
     fold,
     fold_with_offsets,
     number_words_to_digits,
@@ -97,10 +98,7 @@ def _verbatim_match(needle: str, haystack: str) -> FuzzyMatch | None:
 
 
 def _occurrences(folded_needle: str, plain: str) -> Iterator[int]:
-    at = plain.find(folded_needle)
-    while at >= 0:
-        yield at
-        at = plain.find(folded_needle, at + 1)
+    return (found.start() for found in re.finditer(f"(?={re.escape(folded_needle)})", plain))
 
 
 def _match_in_text(text: str, plain: str, start: int, end: int, edits: int = 0) -> FuzzyMatch:
@@ -229,16 +227,11 @@ def _american_spelling(word: str) -> str:
 
 def _is_word_form(word: str, one: str, other: str) -> bool:
     """Whether `word` is a form of `one` and not of `other`, which is one letter apart from it."""
-    differs = _common_prefix_length(one, other)  # so this letter is what tells them apart
-    if _common_prefix_length(word, one) >= max(_SHARED_PREFIX_LETTERS, differs + 1):
+    # The letter behind what both share is what tells them apart.
+    least = max(_SHARED_PREFIX_LETTERS, len(common_start(one, other)) + 1)
+    if len(common_start(word, one)) >= least:
         return True
     return strip_ending(word) == strip_ending(one) != strip_ending(other)
-
-
-def _common_prefix_length(one: str, other: str) -> int:
-    """How many characters two words share from the beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,7 @@ import unicodedata
 from array import array
 from bisect import bisect_left, bisect_right
 from functools import lru_cache
-from itertools import chain, filterfalse
+from itertools import chain, filterfalse, takewhile
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -230,6 +230,12 @@ def _ends_sentence(text: str, stop: int) -> bool:
     return not (
         _NO_END.search(text, max(0, stop - 8), stop) or _NUMBER_SIGN.match(text, max(0, stop - 3))
     )
+
+
+def common_start(one: str, other: str) -> str:
+    """Return the characters that two texts both begin with."""
+    pairs = zip(one, other, strict=False)
+    return one[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]
 
 
 def overlapping(spans: tuple[_Span, ...], start: int, end: int) -> tuple[_Span, ...]:
