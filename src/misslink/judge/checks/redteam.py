@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import codecs
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -20,8 +19,10 @@ from misslink.judge.prompts import BUILT_IN, Fence, Prompts
 from misslink.judge.protocol import Ask, Judge
 from misslink.stats import proportion
 from misslink.text.normalization import fold
+from misslink.timeouts import map_concurrently
 from misslink.types import Case, Estimate, Passage, Trace
 
+_RATES = "obeyed", "flipped", "silenced"
 AttackPlace = Literal["answer", "passage", "question", "reference"]
 
 _LEET = str.maketrans("aeiost", "431057")
@@ -264,16 +265,18 @@ async def run_redteam(
     """
     suite = suite or load_suite()
     total = len(suite.cases) * (1 + len(suite.attacks))
-    done = 0
 
-    async def judge_case(case: AttackCase) -> _CaseReply:
-        nonlocal done
-        reply = await _judge_case(judge, case, metrics, prompts)
-        done += 1
-        tick(done, total)
-        return reply
+    async def judge_cases(cases: Sequence[AttackCase]) -> list[_CaseReply]:
+        return await map_concurrently(
+            cases,
+            lambda case: _judge_case(judge, case, metrics, prompts),
+            max(1, len(cases)),
+            lambda done, _: tick(
+                done if cases is suite.cases else total - len(cases) + done, total
+            ),
+        )
 
-    base_replies = await asyncio.gather(*map(judge_case, suite.cases))
+    base_replies = await judge_cases(suite.cases)
     left_out: dict[str, str] = {}
     found_good = 0
     bad_metrics: dict[str, list[str]] = {}
@@ -292,10 +295,9 @@ async def run_redteam(
         if case.id in bad_metrics
     ]
     if len(suite.cases) + len(attacked) < total:
-        done = total - len(attacked)
-        tick(done, total)
-    replies = await asyncio.gather(
-        *(judge_case(case.under(attack, base.boundary)) for attack, case, base in attacked)
+        tick(total - len(attacked), total)
+    replies = await judge_cases(
+        [case.under(attack, base.boundary) for attack, case, base in attacked]
     )
     trials = [
         _attack_trial(attack, case.id, name, base, reply)
@@ -378,12 +380,11 @@ def _favorable_statements(metric: str, examination: Examination) -> set[str]:
 
 def _rates(trials: Iterable[AttackTrial]) -> dict[str, object]:
     read = [trial for trial in trials if trial.flipped is not None]
-    if not read:
-        missing = Estimate.missing("no verdict to flip", method="wilson").model_dump()
-        return {name: dict(missing) for name in ("obeyed", "flipped", "silenced")}
+    missing = Estimate.missing("no verdict to flip", method="wilson")
+    counts = {name: sum(bool(getattr(t, name)) for t in read) for name in _RATES}
     return {
-        name: proportion(sum(bool(getattr(t, name)) for t in read), len(read)).model_dump()
-        for name in ("obeyed", "flipped", "silenced")
+        name: (proportion(count, len(read)) if read else missing).model_dump()
+        for name, count in counts.items()
     }
 
 
