@@ -415,17 +415,13 @@ def _change_entry(
 def _scores(
     case: AuditedCase, before: Verdict, after: Verdict, *, of_claims: bool
 ) -> tuple[float, float] | None:
-    """The score before and after, both probabilities or both values."""
+    """The score before and after: shares of supported claims, or probabilities, or values."""
     if of_claims:
         claims = _original_claims(after, before, case.answer)
         if not claims or not before.claims:
             return None
-        both = before.claims, claims
-        probabilities = [[claim.probability for claim in side] for side in both]
-        if None not in (*probabilities[0], *probabilities[1]):
-            lowest = [min(p for p in side if p is not None) for side in probabilities]
-            return lowest[0], lowest[1]
-        shares = [sum(c.support == "supported" for c in side) / len(side) for side in both]
+        sides = before.claims, claims
+        shares = [sum(c.support == "supported" for c in side) / len(side) for side in sides]
         return shares[0], shares[1]
     if before.probability is not None and after.probability is not None:
         return before.probability, after.probability
