@@ -79,6 +79,7 @@ RULES: dict[str, Rule] = {
     "number without a basis": (quotes, "underived_number", nothing),
     "quantity that nothing says": (quotes, "unsaid_quantity", nothing),
     "number with a basis": (quotes, "has_basis", never),
+    "one of two parts quoted": (Passages, "_alike", lambda *_: []),
     "rival sentence": (Passages, "_rival", nothing),
     "one word of a sentence": (Passages, "_is_fragment", never),
     "order to a judge": (Passages, "_is_order", never),

@@ -602,6 +602,14 @@ def test_a_longer_sentence_may_ask_or_report_something_else_and_support_a_claim(
     assert verify_quote(text, text, "Reality television is a genre.") is not None
 
 
+def test_a_sum_has_its_basis_where_one_of_its_two_parts_is_quoted():
+    parts = "The north wing has 42 rooms.", "The south wing has 30 rooms."
+    shown = Passages((*parts, "Breakfast is at 9:15."))
+    for rooms, refusal in ((72, None), (82, "difference")):
+        claim = f"Both wings have {rooms} rooms."
+        assert [shown.check(claim, (part,)).refusal for part in parts] == [refusal] * 2
+
+
 @pytest.mark.parametrize(
     ("claim", "shown", "refusal"),
     [

@@ -17,6 +17,7 @@ from misslink.matching.assertion import (
     not_asserted,
 )
 from misslink.matching.derived_numbers import (
+    doubtful_numbers,
     has_basis,
     new_numbers,
     quantities_of,
@@ -71,6 +72,7 @@ _MOSTLY = (
     0.5  # of a sentence's words, that a claim has where the sentence says nothing but the claim
 )
 _AND = re.compile(r",|;|\b(?:and|und)\b")
+_PARTS = 2  # sentences that a sum is made of, and words that they share with it
 _LONGEST_WORD = 40  # characters: what is longer is encoded
 
 Refusal = Literal[
@@ -208,6 +210,8 @@ class QuotedPassages:
         if rival is not None:
             return QuoteCheck(whole, *rival)
         reads_numbers = self._reads_numbers(claim)
+        if reads_numbers and doubtful_numbers(claim):
+            quoted += self._alike(claim, quoted)
         troubles = {place: self._trouble(place, claim, quoted) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
             rows = [troubles[place] for place in of_quote]
@@ -314,6 +318,22 @@ class QuotedPassages:
                 return "frame", ""
         return None
 
+    def _statements(self, topic: frozenset[str], held: int) -> list[tuple[int, str]]:
+        """The sentences that assert something and share at least `held` words with a topic, with how many."""
+        return [
+            (shared, each.text)
+            for each in self.sentences
+            if (shared := len(topic.intersection(each.stems))) >= held
+            and self.asserts(each.passage, each.start, each.end)
+        ]
+
+    def _alike(self, claim: str, quoted: Sequence[str]) -> list[str]:
+        """The sentences that hold as much of a claim as its quotes: a judge may quote one of two parts."""
+        topic = content_stems(claim)
+        held = max(len(topic & content_stems(sentence)) for sentence in quoted)
+        rows = self._statements(topic, max(held, _PARTS))
+        return [row for _, row in rows] if len(rows) <= _PARTS else []
+
     def _rival(self, claim: str, quoted: str) -> tuple[Refusal, str] | None:
         """What the sentence nearest to a claim says instead, if the quotes are about something else.
 
@@ -323,15 +343,8 @@ class QuotedPassages:
         held = len(topic & content_stems(quoted))
         if held > _UNRELATED:
             return None
-        shared = [len(topic.intersection(each.stems)) for each in self.sentences]
-        ranked = sorted(zip(shared, self.sentences, strict=True), key=lambda row: -row[0])
-        nearest = next(
-            (
-                each.text
-                for count, each in ranked
-                if count > held and self.asserts(each.passage, each.start, each.end)
-            ),
-            None,
+        _, nearest = max(
+            self._statements(topic, held + 1), key=lambda row: row[0], default=(0, None)
         )
         if nearest is None:
             return None
