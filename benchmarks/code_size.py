@@ -32,16 +32,16 @@ BUDGETS = {
     "goldset": 6613,
     "io": 4576,
     "io/trace_formats": 1625,
-    "judge": 1671,
+    "judge": 1657,
     "judge/backends": 2700,
     "judge/batch": 967,
-    "judge/checks": 1180,
+    "judge/checks": 1104,
     "judge/middleware": 1975,
     "linking": 3165,
     "linking/replay": 1224,
     "linking/whatif": 1025,
     "live": 3087,
-    "matching": 2623,
+    "matching": 2527,
     "metrics": 794,
     "pipeline": 1854,
     "render": 2149,
@@ -49,7 +49,7 @@ BUDGETS = {
     "retrieval": 2007,
     "selftests": 1116,
     "stats": 2746,
-    "text": 866,
+    "text": 839,
 }
 
 

@@ -12,6 +12,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+from pydantic import TypeAdapter
+
 from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.judge.judge_case import ask_safely, read_metric
 from misslink.judge.judged_metric import Finding, JudgedMetric, Subject
@@ -92,13 +94,11 @@ class AttackCase:
         def insert(text: str) -> str:
             return "\n".join((payload, text) if attack.first else (text, payload))
 
-        if attack.place == "answer":
-            return replace(self, answer=insert(self.answer))
-        if attack.place == "question":
-            return replace(self, question=insert(self.question))
-        if attack.place == "passage":
-            return replace(self, passages=(insert(self.passages[0]), *self.passages[1:]))
-        return replace(self, references=(insert(self.references[0]), *self.references[1:]))
+        field = {"passage": "passages", "reference": "references"}.get(attack.place, attack.place)
+        whole: str | tuple[str, ...] = getattr(self, field)
+        changed = insert(whole) if isinstance(whole, str) else (insert(whole[0]), *whole[1:])
+        changes: dict[str, Any] = {field: changed}
+        return replace(self, **changes)
 
 
 class AttackSuite(NamedTuple):
@@ -129,13 +129,8 @@ def load_suite() -> AttackSuite:
                     first=payload.get("at") == "start",
                 )
             )
-    cases = []
-    for case in content["case"]:
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in case.items()
-        }
-        cases.append(AttackCase(**fields))
-    return AttackSuite(tuple(attacks), tuple(cases))
+    cases = TypeAdapter(tuple[AttackCase, ...]).validate_python(content["case"])
+    return AttackSuite(tuple(attacks), cases)
 
 
 class AttackTrial(NamedTuple):
