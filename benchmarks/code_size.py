@@ -35,7 +35,7 @@ BUDGETS = {
     "judge": 1657,
     "judge/backends": 2700,
     "judge/batch": 967,
-    "judge/checks": 1104,
+    "judge/checks": 1100,
     "judge/middleware": 1975,
     "linking": 3165,
     "linking/replay": 1224,

@@ -22,7 +22,7 @@ from misslink.stats import holm, mean, paired_difference, proportion
 from misslink.stats.paired_tests import mcnemar_test
 from misslink.text.normalization import content_words, fold, sentence_spans
 from misslink.timeouts import map_concurrently
-from misslink.types import Case, Claim, Estimate, Passage, Run, Verdict
+from misslink.types import Case, Claim, Estimate, Run, Verdict
 
 CHANGES = ("padding", "passage_order", "passage_shuffle", "again")
 _MIN_FILLER_WORDS = 4  # fewer are headings and fragments
@@ -125,21 +125,16 @@ def reorder_passages(subject: Subject, change: str, seed: int) -> Subject | str:
     passages = subject.context
     if len(passages) < _TWO_PASSAGES:
         return "it has fewer than two passages"
-    if change == "passage_order":
-        order = list(range(len(passages)))[::-1]
-    elif len(passages) == _TWO_PASSAGES:
-        return "two passages have only two orders"
-    else:
-        order = list(range(len(passages)))
-        excluded = [order[:], order[::-1]]
+    known = [list(passages), list(passages)[::-1]]
+    order = known[-1]
+    if change != "passage_order":
+        if len(passages) == _TWO_PASSAGES:
+            return "two passages have only two orders"
         rng = _seeded_random(subject, seed, change)
-        while order in excluded:
-            rng.shuffle(order)
-    ranked: list[Passage] = [
-        passages[index].model_copy(update={"rank": rank}) for rank, index in enumerate(order, 1)
-    ]
-    prompted = tuple(passage.id for passage in ranked)
-    return _with_trace(subject, retrieved=tuple(ranked), prompted=prompted)
+        while order in known:
+            order = rng.sample(passages, len(passages))
+    ranked = tuple(p.model_copy(update={"rank": rank}) for rank, p in enumerate(order, 1))
+    return _with_trace(subject, retrieved=ranked, prompted=tuple(p.id for p in ranked))
 
 
 def _supported_sentences(subject: Subject) -> list[str]:
