@@ -134,10 +134,10 @@ def read_calibration_document(path: str | Path) -> dict[str, Any]:
     text = read_text(Path(path))
     try:
         document = json.loads(text, parse_constant=_parse_finite, parse_float=_parse_finite)
-    except (json.JSONDecodeError, RecursionError):
-        raise InputError(f"is not a JSON document: {_EXPECTED_FORMAT}", path=path) from None
-    except ValueError as error:
-        raise InputError(f"{error}: {_EXPECTED_FORMAT}", path=path) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"is not a JSON document ({error}): {_EXPECTED_FORMAT}", path=path
+        ) from None
     if not isinstance(document, dict):
         raise InputError(f"holds no calibration: {_EXPECTED_FORMAT}", path=path)
     return document

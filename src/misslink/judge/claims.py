@@ -152,7 +152,9 @@ def read_claims(
     if not isinstance(examination, Examination):
         return ()
     shown = Passages.of(tuple(passage.text for passage in passages), question)
-    messages = Passages.of(tuple(history), question)
+    earlier_messages = Passages.of(tuple(history), question)
+    texts = [(passage.id, passage.text) for passage in passages]
+    messages = [(str(number), text) for number, text in enumerate(history, 1)]
     said = {answer[start:end] for start, end in claim_spans(answer)}
     claims: list[_ClaimFields] = []
     for index, place in examined_coverage(examination, answer, question).places.items():
@@ -173,7 +175,7 @@ def read_claims(
             if check.refusal and check.places and not claim_spans(claim.text):
                 check = check._replace(refusal=None)
             if check.refusal and history and support == "supported":
-                earlier = messages.check(claim.text, quotes)
+                earlier = earlier_messages.check(claim.text, quotes)
                 if earlier.refusal is None:
                     check = earlier._replace(places=())
                     notes.insert(0, "an earlier message states it, and no passage")
@@ -188,7 +190,6 @@ def read_claims(
             notes.append("its quote does not decide it")
         if claim.support == "partly":
             notes.append("the passages state a part of it")
-        ids = [str(number) for number in range(1, len(history) + 1)]
         claims.append(
             {
                 "text": claim.text,
@@ -197,10 +198,8 @@ def read_claims(
                 "end": end,
                 "support": support,
                 "partly": claim.support == "partly",
-                "evidence": _evidence(check, [(p.id, p.text) for p in passages]) if decided else [],
-                "messages": _evidence(earlier, list(zip(ids, history, strict=True)))
-                if decided
-                else [],
+                "evidence": _evidence(check, texts),
+                "messages": _evidence(earlier, messages),
                 "probability": probability,
                 "correct": _AGREEMENT.get(getattr(claim, "reference", "")),
                 "note": "; ".join(notes) or None,
@@ -212,7 +211,9 @@ def read_claims(
 
 
 def _evidence(check: QuoteCheck, texts: Sequence[tuple[str, str]]) -> list[_ClaimFields]:
-    """The quotes that were found, in the words of their texts."""
+    """The quotes that were found, in the words of their texts; none where they are refused."""
+    if check.refusal is not None:
+        return []
     return [
         {
             "passage_id": texts[number][0],

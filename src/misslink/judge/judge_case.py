@@ -248,14 +248,9 @@ def _find(
     if not isinstance(parsed, ask.schema):
         kind = type(parsed).__name__
         return failed_finding(f"the judge gave {kind} instead of {ask.schema.__name__}")
-    if (
-        isinstance(parsed, Examination)
-        and parsed.response == "declines"
-        and subject.coverage(reply).uncovered
-    ):
-        return failed_finding(
-            subject.coverage(reply).note or ""
-        )  # an answer that states facts without a claim declines not
+    declines = isinstance(parsed, Examination) and parsed.response == "declines"
+    if declines and subject.coverage(reply).uncovered:  # an answer that states facts declines not
+        return failed_finding(subject.coverage(reply).note or "")
     return read_metric(metric, subject, reply)
 
 

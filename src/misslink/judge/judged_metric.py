@@ -29,10 +29,9 @@ class Subject:
     prompts: Prompts = BUILT_IN
     readings: Readings = field(default=ALWAYS_READ, compare=False, repr=False)
     # By the id of a reply, which is kept beside them so that no other one gets that id.
-    _coverages: dict[int, tuple[Reply, ClaimCoverage]] = field(
+    _claims: dict[int, tuple[Reply, tuple[Claim, ...]]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    _claims: dict[int, tuple[Claim, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def context(self) -> tuple[Passage, ...]:
@@ -83,10 +82,9 @@ class Subject:
             raise UncoveredAnswerError(REFUSED)
         if id(reply) not in self._claims:
             history = [message.content for message in self.case.history]
-            self._claims[id(reply)] = self.readings.claims(
-                reply, self.answer, self.context, self.question, history
-            )
-        claims = self._claims[id(reply)]
+            read = self.readings.claims(reply, self.answer, self.context, self.question, history)
+            self._claims[id(reply)] = reply, read
+        _, claims = self._claims[id(reply)]
         coverage = self.coverage(reply)
         if coverage.uncovered and all(claim.support == "supported" for claim in claims):
             raise UncoveredAnswerError(coverage.note)
@@ -94,11 +92,7 @@ class Subject:
 
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""
-        if id(reply) not in self._coverages:
-            examination = parsed_examination(reply)
-            coverage = self.readings.coverage(examination, self.answer, self.question)
-            self._coverages[id(reply)] = reply, coverage
-        return self._coverages[id(reply)][1]
+        return self.readings.coverage(parsed_examination(reply), self.answer, self.question)
 
     @cached_property
     def examination(self) -> Ask | str:

@@ -24,12 +24,8 @@ from misslink.text.normalization import INVISIBLE
 from misslink.types import PromptRef
 
 # What the built-in prompts fence; a template's own labels come on top.
-FENCE_LABELS = frozenset(
-    {
-        *("answer", "claim", "first", "history", "passage", "question", "reference", "second"),
-        "sentence",
-    }
-)
+_LABELS = "answer claim first history passage question reference second sentence"
+FENCE_LABELS = frozenset(_LABELS.split())
 _BOUNDARY_LENGTH = 4  # letters at least; every text has two boundaries, and a digit is a token
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 _LABEL_PATTERN = re.compile(r"\w{1,40}")
@@ -107,12 +103,11 @@ def _strings(value: Any) -> list[str]:
 
 PROMPT_BLOCKS = "system", "user"
 _FENCE, _LOOP = "fence", "loop"
+# Attributes of a loop and filters that let a number through and no text.
 _LOOP_ATTRIBUTES = frozenset(
-    {"index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0"}
+    ("index", "index0", "revindex", "revindex0", "first", "last", "length")
 )
-_SAFE_FILTERS = frozenset(
-    {"length", "count", "int"}
-)  # filters that let a number through and no text
+_SAFE_FILTERS = frozenset(("length", "count", "int"))
 _EXTERNAL_NODES = (nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)
 _BLOCK_HINT = "put it into the block system or user, or make it a comment, {# ... #}"
 _FENCE_HINT = "put it into fence(label, text)"
@@ -217,12 +212,11 @@ def _find_unsent_text(tree: nodes.Template) -> Iterator[tuple[int, str]]:
 
 def _leaking_node(node: nodes.Node) -> nodes.Node | None:
     """The part of an expression that puts out what may be untrusted; None: there is none."""
-    if isinstance(node, nodes.TemplateData | nodes.Const | nodes.Compare | nodes.Test | nodes.Not):
+    constants = nodes.TemplateData | nodes.Const | nodes.Compare | nodes.Test | nodes.Not
+    if isinstance(node, constants) or _is_fence(node) or _is_number(node):
         return None
     if isinstance(node, nodes.CondExpr):
         return _leaking_node(node.expr1) or (node.expr2 and _leaking_node(node.expr2))
-    if _is_fence(node) or _is_number(node):
-        return None
     if isinstance(node, nodes.Concat | nodes.Add):
         return next(filter(None, map(_leaking_node, node.iter_child_nodes())), None)
     return node
@@ -260,9 +254,8 @@ def _is_number(node: nodes.Node) -> bool:
 
 
 def _leak_message(node: nodes.Node) -> str:
-    names = [name.name for name in node.find_all(nodes.Name)]
-    if isinstance(node, nodes.Name):
-        names = [node.name]
+    of_node = [node] if isinstance(node, nodes.Name) else node.find_all(nodes.Name)
+    names = [name.name for name in of_node]
     if _FENCE in names:
         return "a fence is put out as it is, without filters or slices; change the text inside it"
     culprit = f"'{names[0]}' is" if names else "this expression is"

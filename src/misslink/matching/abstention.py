@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import lru_cache
 from itertools import filterfalse
 
 from misslink.matching.marks import strip_marks
 from misslink.text.normalization import (
     OF_SOURCES,
-    KeywordPattern,
     Spans,
     content_words,
     fold,
@@ -43,7 +41,7 @@ _SOURCES = (
     rf"|\d+|{_INFORMATION})\b|(?:in|on|of|from|about|for) (?:\w+ ){{0,3}}?\w+))*"
 )
 _NOT = r"(?: not|n't) (?:\w+ )?"
-_ABSENT = KeywordPattern(
+_ABSENT = re.compile(
     r"\b(?:unable to (?:answer|find|determine|provide|say)"
     rf"|(?:{_SOURCES}|i|we|it|they|this|these|that|which|and|but|or|therefore|however),? "
     rf"(?:do|does|did){_NOT}(?:{_VERBS}|have (?:any |enough |sufficient )?information)"
@@ -57,8 +55,7 @@ _ABSENT = KeywordPattern(
     rf"(?:\w+ ){{0,2}}{_INFORMATION}"
     r"|no (?:mention|answer)"
     rf"|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
-    r"|difficult to (?:provide|determine|give|say|answer))",
-    keywords="no n't unable lack insufficient without missing difficult",
+    r"|difficult to (?:provide|determine|give|say|answer))"
 )
 _ABOUT_SOURCES = re.compile(
     r"\b(?:unable to|you|your|answer|question|i|we"
@@ -88,53 +85,39 @@ _REFERRAL = re.compile(
     r"^(?:\w+,\s)?you\s(?:may|might|can|could|should|would|will)\s(?:\w+\s){0,3}"
     r"(?:consult|refer\sto|contact)\b"
 )
-_IGNORANCE = KeywordPattern(
+_IGNORANCE = re.compile(
     r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
     r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|\bas an ai\b"
-    r"|^no (?:\w+ )?(?:documents?|passages?|results?|sources?) (?:were |was )?(?:found|retrieved)\W*$",
-    keywords="know have sure certain found retrieved an_ai",
+    r"|^no (?:\w+ )?(?:documents?|passages?|results?|sources?) (?:were |was )?(?:found|retrieved)\W*$"
 )
 _NOTHING = re.compile(  # the whole sentence
-    r"(?:unknown|n/?a|none|unanswerable|not answerable|no answer|empty response)\W*$"
+    r"^(?:unknown|n/?a|none|unanswerable|not answerable|no answer|empty response)\W*$"
 )
 # "I do not know", "I cannot answer" and "the text does not say", folded as `fold` folds (no accents).
-_NO_ANSWER = KeywordPattern(
+_NO_ANSWER = re.compile(
     fold(
-        r"\b(?:ich weiß|weiß ich) (?:es |das )?nicht|\bnicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
-        r"|\bzu (?:diesem|dem) thema\b[^.]{0,40}\bnichts\b"
-        r"|\bkeine[nr]? (?:information|angabe|auskunft|hinweis|antwort)"
-        r"|\bje ne (?:sais|trouve|peux|connais)[^.]* pas\b|\baucune (?:information|mention)"
-        r"|\bne (?:l[ea] |les )?(?:précis|mentionn|indiqu|d(?:it|isent)\b|contien)\w* (?:pas|rien)\b"
-        r"|\bn'est pas (?:précis|mentionn|indiqu)é"
-        r"|\bno (?:lo sé|sé la|puedo (?:responder|encontrar)|hay información)"
-        r"|\bno (?:se |lo )?(?:menciona|especifica|indica)n?\b"
-        r"|\bnon (?:lo so|posso rispondere|menziona|specifica)"
-        r"|\bnão (?:sei|posso responder|menciona|especifica)|ik weet het niet|geen informatie"
-        r"|jeg ved det ikke|jeg vet ikke|jag vet inte|en tiedä|nie wiem|nevím|nem tudom|bilmiyorum"
-        r"|\bil n'y a (?:pas|aucune?) (?:d'|de |)information|no se encontr(?:ó|aron) (?:ninguna )?informac"
-        r"|non ci sono informazioni|não há informaç|niet beantwoorden"
-        r"|en (?:osaa|voi|pysty) vastata|ei (?:löydy|ole) (?:\w+ )?tietoa"
-        r"|nem tud(?:ok|unk) válaszol|nincs \w+ információ|saya tidak tahu|tidak (?:dapat|bisa) menjawab|tidak ada informasi"
-        r"|\b(?:dokumen|teks|sumber|konteks)\b[^.]{0,20}\btidak menyebut"
-        r"|nie (?:mogę|potrafię) odpowiedzieć|brak informacji"
-        r"|не знаю|не могу ответить|не упомина|не говорится|нет информации"
-        r"|\b(?:belge|metin|kaynak)\w*[^.]{0,30}(?:bahsedilmiyor|belirtilmemi|yer alm.yor)"
-        r"|yan.tlayam.yor|cevaplayam.yor|bilgi (?:bulunamad.|yok)"
-        r"|모르겠습니다|언급되(?:지|어 있지)|답할 수 없|답변할 수 없|(?:정보|내용)(?:를|을|이|가) (?:찾을 수 )?없"
+        r"\b(?:(?:ich weiß|weiß ich) (?:es |das )?nicht|nicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
+        r"|zu (?:diesem|dem) thema\b[^.]{0,40}\bnichts\b|keine[nr]? (?:information|angabe|auskunft|hinweis|antwort)"
+        r"|je ne (?:sais|trouve|peux|connais)[^.]* pas\b|aucune (?:information|mention)|n'est pas (?:précis|mentionn|indiqu)é"
+        r"|ne (?:l[ea] |les )?(?:précis|mentionn|indiqu|d(?:it|isent)\b|contien)\w* (?:pas|rien)\b"
+        r"|il n'y a (?:pas|aucune?) (?:d'|de |)information"
+        r"|no (?:lo sé|sé la|puedo (?:responder|encontrar)|hay información|se encontr(?:ó|aron) (?:ninguna )?informac)"
+        r"|no (?:se |lo )?(?:menciona|especifica|indica)n?\b"
+        r"|non (?:lo so|posso rispondere|menziona|specifica|ci sono informazioni)"
+        r"|não (?:sei|posso responder|menciona|especifica|há informaç)|ik weet het niet|geen informatie|niet beantwoorden"
+        r"|jeg ved det ikke|jeg vet ikke|jag vet inte|en (?:tiedä|(?:osaa|voi|pysty) vastata)|ei (?:löydy|ole) (?:\w+ )?tietoa"
+        r"|nevím|nem tud(?:om|(?:ok|unk) válaszol)|nincs \w+ információ|brak informacji|nie (?:wiem|(?:mogę|potrafię) odpowiedzieć)"
+        r"|saya tidak tahu|tidak (?:dapat|bisa) menjawab|tidak ada informasi|(?:dokumen|teks|sumber|konteks)\b[^.]{0,20}\btidak menyebut"
+        r"|не (?:знаю|могу ответить|упомина|говорится)|нет информации"
+        r"|(?:belge|metin|kaynak)\w*[^.]{0,30}(?:bahsedilmiyor|belirtilmemi|yer alm.yor)"
+        r"|bilmiyorum|yan.tlayam.yor|cevaplayam.yor|bilgi (?:bulunamad.|yok)"
+        r"|tôi không biết|không (?:thể trả lời|có thông tin)|(?:tài liệu|văn bản|nguồn|đoạn)[^.]{0,20}không đề cập)"
+        r"|(?=[^\x00-\x7f])(?:모르겠습니다|언급되(?:지|어 있지)|답할 수 없|답변할 수 없|(?:정보|내용)(?:를|을|이|가) (?:찾을 수 )?없"
         r"|لا أعرف|لا أستطيع الإجابة|لا (?:تذكر|يذكر) (?:الوثائق|المستندات|النص)|لا توجد معلومات|لم يتم ذكر"
         r"|मुझे नहीं पता|उल्लेख नहीं|उत्तर नहीं दे सकत|कोई जानकारी नहीं"
-        r"|tôi không biết|không thể trả lời|không có thông tin"
-        r"|(?:tài liệu|văn bản|nguồn|đoạn)[^.]{0,20}không đề cập"
         r"|不知道|[没沒]有?(?:提到|提及|说明|相关|找到)|未(?:提及|提到|说明)|[无無]法(?:回答|确定|得知)"
-        r"|[わ分]か(?:りません|らない)|答えられ|お答えでき(?:ません|ない)|(?:記載|言及|情報|記述)[^。]{0,4}(?:ありません|ない|いません|見つかり)"
-    ),
-    keywords=fold(
-        "nicht keine je_ne aucune precis mentionn indiqu dit_ disent contien n'est no_lo no_se no_puedo no_hay"
-        " menciona especifica no_indica se_indica lo_indica non nao niet geen jeg jag tieda nie_ nevim nem nincs"
-        " bilmiyorum n'y_a vastata tietoa tidak brak_ bahsedilmiyor belirtilmemi yer_al tlayam"
-        " cevaplayam bilgi не_ нет 모르겠습니다 언급되 답할 답변할 없 لا لم नहीं không 不知道 没 沒 未 无法 無法"
-        " ません らない ない 答えられ 見つかり"
-    ),
+        r"|[わ分]か(?:りません|らない)|答えられ|お答えでき(?:ません|ない)|(?:記載|言及|情報|記述)[^。]{0,4}(?:ありません|ない|いません|見つかり))"
+    )
 )
 
 
@@ -145,13 +128,12 @@ def _one_of(words: str) -> str:
     return rf"\b(?:{'|'.join(parts)})"
 
 
-_DENIES = KeywordPattern(
+_DENIES = re.compile(
     _one_of(
         "nicht kein =ne =n =rien =pas aucun =no =nada ningun =non =nulla =niente nessun =nao nenhum niet geen ikke"
         " =inte =ingen =inget ingenting =ei =eivat =nie =nic brak neni nem nincs hicbir =не =нет ничего нічого"
         " nothing =none neither silent =anything"
-    ),
-    keywords="n ei rien pas auc brak geen ik hic не нич ніч silent",
+    )
 )
 _IN_SOURCES = re.compile(
     _one_of(
@@ -179,10 +161,9 @@ _POLITE = re.compile(  # from the beginning
     r"|please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
     r"|(?:yes|yeah|no|correct|true|false)\W*$"
 )
-_OFFER = KeywordPattern(
+_OFFER = re.compile(
     r"^i hope\b|\b(?:let me know|feel free|i(?:'d| would) need (?:more|further|additional)|ich hoffe"
-    r"|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen|melden sie sich|lassen sie (?:es )?mich wissen)\b",
-    keywords="let_me feel_free need hope hoffe geschehen dank fragen melden wissen",
+    r"|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen|melden sie sich|lassen sie (?:es )?mich wissen)\b"
 )
 
 
@@ -220,10 +201,8 @@ def claim_spans(answer: str) -> Spans:
 def _read_sentences(answer: str) -> tuple[tuple[int, int, bool], ...]:
     """The offsets of each sentence without marks, and whether it only says what is not known."""
     text = strip_marks(answer).text
-    folded = fold(text)
-    possible = [pattern for pattern in _ABSENCES if pattern.may_match(folded)]
     return tuple(
-        (start, end, _is_absence_statement(fold(text[start:end]), possible))
+        (start, end, _is_absence_statement(fold(text[start:end])))
         for start, end in sentence_spans(text)
     )
 
@@ -253,17 +232,11 @@ def _is_guess(folded: str) -> bool:
     return bool((_POSSIBLY.search(folded) and _GUESS.search(folded)) or _REFERRAL.search(folded))
 
 
-_ABSENCES = _IGNORANCE, _ABSENT, _NO_ANSWER
-
-
-def _is_absence_statement(folded: str, possible: Sequence[KeywordPattern] = _ABSENCES) -> bool:
-    """Whether a sentence only says what is not known; by the patterns that are `possible`."""
+def _is_absence_statement(folded: str) -> bool:
+    """Whether a sentence only says what is not known."""
     return (
-        _NOTHING.match(folded) is not None
-        or any(
-            pattern.search(folded) and (pattern is not _ABSENT or _is_about_sources(folded))
-            for pattern in possible
-        )
+        any(pattern.search(folded) for pattern in (_NOTHING, _IGNORANCE, _NO_ANSWER))
+        or (_ABSENT.search(folded) is not None and _is_about_sources(folded))
         or any(map(_denies_sources, _DEPENDENT.split(folded)))
     )
 

@@ -138,18 +138,16 @@ def cover_answer(
                 claimed[n].append((span, claim))
         places[index] = place and FuzzyMatch(*plain.original(place.start, place.end), place.edits)
     pieces = [text[start:end] for start, end in sentences]
-    covered = [_is_covered(piece, claimed[n]) for n, piece in enumerate(pieces)]
-    if not all(covered) and places and in_other_language():
-        covered = [True] * len(covered)
-    said = [piece for piece, is_covered in zip(pieces, covered, strict=True) if is_covered]
+    missing = {n for n, piece in enumerate(pieces) if not _is_covered(piece, claimed[n])}
+    if missing and places and in_other_language():
+        missing = set()
+    said = [piece for n, piece in enumerate(pieces) if n not in missing]
     return ClaimCoverage(
         places,
         refused=len(spans) - len(places),
         sentences=len(sentences),
         uncovered=tuple(
-            piece
-            for piece, is_covered in zip(pieces, covered, strict=True)
-            if not is_covered and not any(_repeats(piece, other) for other in said)
+            pieces[n] for n in sorted(missing) if not any(_repeats(pieces[n], s) for s in said)
         ),
     )
 

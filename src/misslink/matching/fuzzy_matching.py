@@ -11,6 +11,7 @@ from typing import NamedTuple
 from misslink.matching.assertion import DENYING
 from misslink.text.normalization import (
     UNSPACED,
+    common_start,
     fold,
     fold_with_offsets,
     number_words_to_digits,
@@ -21,7 +22,6 @@ CHARACTERS_PER_EDIT = 20  # one slip is allowed for so many characters,
 MOST_EDITS = 5  # and never more than these
 _MAX_PLACES = 100  # that are compared: in a text that repeats itself, every place is alike
 _MAX_FUZZY_LENGTH = 2_000  # characters of a quote; longer ones must be exact
-_OFFSET_MARGIN = 64  # characters behind a place, so that a cut there does not change it
 _TYPO_LETTERS = 5  # a word shorter than this is another word if one letter differs
 _SHARED_PREFIX_LETTERS = 5  # two words that begin alike for so many letters may be forms of one
 
@@ -74,23 +74,18 @@ def fuzzy_match(needle: str, haystack: str, claim_text: str = "") -> FuzzyMatch 
         return None
     plain = fold(haystack)
     for at in islice(_occurrences(folded_needle, plain), _MAX_PLACES):
-        if _ends_at_boundaries(plain, at, at + len(folded_needle)):
+        if not (_splits_word(plain, at) or _splits_word(plain, at + len(folded_needle))):
             alone = plain.find(folded_needle, at + 1) < 0
             return (alone and _verbatim_match(needle, haystack)) or _match_in_text(
                 haystack, plain, at, at + len(folded_needle)
             )
     most = min(MOST_EDITS, len(folded_needle) // CHARACTERS_PER_EDIT)
-    best: tuple[int, int, int] | None = None
-    if most and len(folded_needle) <= _MAX_FUZZY_LENGTH:
-        for edits, start, end in _approximate_spans(folded_needle, plain, most):
-            if (best is None or edits < best[0]) and _has_same_meaning(
-                folded_needle, haystack, start, end, fold(claim_text)
-            ):
-                best = edits, start, end
-    if best is None:
+    if not most or len(folded_needle) > _MAX_FUZZY_LENGTH:
         return None
-    edits, start, end = best
-    return _match_in_text(haystack, plain, start, end, edits)
+    for edits, start, end in sorted(_near_spans(folded_needle, plain, most)):
+        if _has_same_meaning(folded_needle, haystack, plain[start:end], fold(claim_text)):
+            return _match_in_text(haystack, plain, start, end, edits)
+    return None
 
 
 def _verbatim_match(needle: str, haystack: str) -> FuzzyMatch | None:
@@ -103,28 +98,15 @@ def _verbatim_match(needle: str, haystack: str) -> FuzzyMatch | None:
 
 
 def _occurrences(folded_needle: str, plain: str) -> Iterator[int]:
-    at = plain.find(folded_needle)
-    while at >= 0:
-        yield at
-        at = plain.find(folded_needle, at + 1)
+    return (found.start() for found in re.finditer(f"(?={re.escape(folded_needle)})", plain))
 
 
 def _match_in_text(text: str, plain: str, start: int, end: int, edits: int = 0) -> FuzzyMatch:
     """Offsets into `plain`, the folded text, as offsets into the text."""
     if len(text) == len(plain) and text.isascii():
         return FuzzyMatch(start, end, edits)
-    # Of a long text only the beginning is folded by character, in few sizes, which are cached.
-    size = 1 << (end + _OFFSET_MARGIN).bit_length()
-    folded, places = fold_with_offsets(text[:size])
-    while size < len(text) and len(folded) < end + _OFFSET_MARGIN // 2:
-        size *= 2
-        folded, places = fold_with_offsets(text[:size])
+    _, places = fold_with_offsets(text)
     return FuzzyMatch(places[start], places[end - 1] + 1, edits)
-
-
-def _ends_at_boundaries(plain: str, start: int, end: int) -> bool:
-    """Whether neither end of a stretch lies inside a word or a number."""
-    return not (_splits_word(plain, start) or _splits_word(plain, end))
 
 
 # A number with blanks between its thousands, and what a prefix makes the opposite of a word.
@@ -153,65 +135,37 @@ def _splits_word(plain: str, at: int) -> bool:
     return left in "-\u2212" and right.isdigit() and not plain[at - 2 : at - 1].isalnum()
 
 
-def _approximate_spans(folded_needle: str, plain: str, most: int) -> Iterator[tuple[int, int, int]]:
-    """Every stretch of `plain` within `most` edits of `wanted`: edits, start, end.
+def _near_spans(folded_needle: str, plain: str, most: int) -> set[tuple[int, int, int]]:
+    """Stretches of `plain` within `most` edits of what is wanted: edits, start, end.
 
     Of `most` + 1 pieces of what is wanted at least one is untouched; around each place where a
-    piece stands, both sides are measured.
+    piece stands, both ends are looked for.
     """
-    size = len(folded_needle) // (most + 1)
-    seen: set[int] = set()
-    for number in range(most + 1):
-        first = number * size
-        last = len(folded_needle) if number == most else first + size
-        for at in _occurrences(folded_needle[first:last], plain):
-            if at - first in seen:
-                continue
-            if len(seen) == _MAX_PLACES:
-                return
-            seen.add(at - first)
-            left = _match_side(
-                folded_needle[:first][::-1], plain[max(0, at - first - most) : at][::-1], most
-            )
-            if left is None:
-                continue
-            over = at + last - first
-            rest = folded_needle[last:]
-            right = _match_side(rest, plain[over : over + len(rest) + most], most - left[0])
-            if right is not None:
-                yield left[0] + right[0], at - left[1], over + right[1]
-
-
-def _match_side(folded_needle: str, window: str, most: int) -> tuple[int, int] | None:
-    """The fewest edits that turn a beginning of `window` into `wanted`, and its length."""
     from rapidfuzz.distance import Levenshtein
 
-    matches = []
-    for longer in range(-most, most + 1):
-        length = len(folded_needle) + longer
-        if 0 <= length <= len(window):
-            edits = Levenshtein.distance(folded_needle, window[:length], score_cutoff=most)
-            if edits <= most:
-                matches.append((edits, abs(longer), length))
-    if not matches:
-        return None
-    edits, _, length = min(matches)
-    return edits, length
+    size, length = len(folded_needle) // (most + 1), len(folded_needle)
+    lefts = {
+        at - first
+        for first in range(0, size * (most + 1), size)
+        for at in islice(_occurrences(folded_needle[first : first + size], plain), _MAX_PLACES)
+    }
+    slack = range(-most, most + 1)
+    spans = (
+        (Levenshtein.distance(folded_needle, plain[start:end], score_cutoff=most), start, end)
+        for left in sorted(lefts)[:_MAX_PLACES]
+        for start in {max(0, left + more) for more in slack}
+        if not _splits_word(plain, start)
+        for end in {min(len(plain), left + length + more) for more in slack}
+        if not _splits_word(plain, end)
+    )
+    return {span for span in spans if span[0] <= most}
 
 
-def _has_same_meaning(
-    folded_needle: str, haystack: str, start: int, end: int, claim_text: str
-) -> bool:
-    """Whether a quote and a stretch differ by typos only."""
-    plain = fold(haystack)
-    stretch = plain[start:end]
-    return (
-        _ends_at_boundaries(plain, start, end)
-        and invariant_tokens(folded_needle) == invariant_tokens(stretch)
-        and all(
-            _is_same_word(one, other, haystack, claim_text)
-            for one, other in _differing_words(WORD.findall(folded_needle), WORD.findall(stretch))
-        )
+def _has_same_meaning(folded_needle: str, haystack: str, stretch: str, claim_text: str) -> bool:
+    """Whether a quote and a stretch of a text differ by typos only."""
+    return invariant_tokens(folded_needle) == invariant_tokens(stretch) and all(
+        _is_same_word(one, other, haystack, claim_text)
+        for one, other in _differing_words(WORD.findall(folded_needle), WORD.findall(stretch))
     )
 
 
@@ -273,16 +227,11 @@ def _american_spelling(word: str) -> str:
 
 def _is_word_form(word: str, one: str, other: str) -> bool:
     """Whether `word` is a form of `one` and not of `other`, which is one letter apart from it."""
-    differs = _common_prefix_length(one, other)  # so this letter is what tells them apart
-    if _common_prefix_length(word, one) >= max(_SHARED_PREFIX_LETTERS, differs + 1):
+    # The letter behind what both share is what tells them apart.
+    least = max(_SHARED_PREFIX_LETTERS, len(common_start(one, other)) + 1)
+    if len(common_start(word, one)) >= least:
         return True
     return strip_ending(word) == strip_ending(one) != strip_ending(other)
-
-
-def _common_prefix_length(one: str, other: str) -> int:
-    """How many characters two words share from the beginning."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 @lru_cache(maxsize=64)

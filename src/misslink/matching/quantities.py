@@ -174,7 +174,7 @@ _PART = (
     r"|(?P<pm{0}>pm\b|p\.m\.?|in the (?:afternoon|evening)|nachmittags|abends)))"
 )
 _Y, _M, _D = (rf"(?:{one_of(map(fold, signs))})" for signs in ("年년", "月월", "日일"))
-# What a group is named, but for its digits, says what it holds; the last form is a mere number or measure.
+# What a group is named, but for its digits, says what it holds.
 _FORMS = (
     # 2024-03-03, 03.03.2024, 3/3/2024
     rf"(?P<y1>{_YEAR})(?P<to1>[-/.]) ?(?P<m1>\d\d?)(?P=to1) ?(?P<d1>{_DAY})(?!\d)",
@@ -211,15 +211,10 @@ _FORMS = (
      rf"(?:(?P<ordinal>st|nd|rd|th)\b|[ -]?(?<!\d(?=s\b))(?P<unit>{one_of(_READINGS)}))?"
      rf"(?![^\W{_OTHER}]|[°%])(?P<below> (?:below|unter) (?:0|null|freezing))?"),
 )  # fmt: skip
-# What is in each of the other forms.
-_HINT = re.compile(
-    r"\d(?:[-/.] ?\d\d?[-/.]|:\d| ?(?:[ap]\.?m|uhr|o'|in the|morg|vorm|nachm|abends))"
-)
+# What a form without digits has one of.
 _WORD = re.compile(
     rf"(?:{one_of(_MONTHS)}|(?:{_WEEKDAY})s?|noon|midday|midnight|mitternacht|hal[bf]|quarter|viertel)\b"
 )
-# Where a number or measure may begin: a search that begins with such a set is ten times as fast.
-_NUMBER_START = re.compile(rf"[-\d]|minus |{_CURRENCY}")
 _NUMERALS = "0123456789"
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+(?:[.:]\d+|,\d{3}(?!\d))*")
@@ -362,10 +357,9 @@ def find_quantities(readable: str) -> tuple[Quantity, ...]:
     "8 minutes and 20 seconds" is one, and of "5 to 10 minutes" both are minutes.
     """
     found: list[Quantity] = []
-    numbers = readable.isascii() and not _WORD.search(readable)
-    if numbers and not _DIGIT.search(readable):
+    if readable.isascii() and not (_DIGIT.search(readable) or _WORD.search(readable)):
         return ()
-    for match in _matches(readable, numbers=numbers and not _HINT.search(readable)):
+    for match in _form().finditer(readable):
         quantity = _read(match)
         if quantity is None:
             continue
@@ -383,20 +377,9 @@ def find_quantities(readable: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-def _matches(readable: str, *, numbers: bool) -> Iterator[re.Match[str]]:
-    """The places of all forms, or of numbers and measures alone: that takes a tenth of the time."""
-    if not numbers:
-        yield from _form(numbers=False).finditer(readable)
-    end = 0
-    for start in _NUMBER_START.finditer(readable) if numbers else ():
-        if start.start() >= end and (match := _form(numbers=True).match(readable, start.start())):
-            end = match.end()
-            yield match
-
-
 @cache
-def _form(*, numbers: bool) -> re.Pattern[str]:
-    return re.compile(rf"{_START}(?:{'|'.join(_FORMS[-1:] if numbers else _FORMS)})")
+def _form() -> re.Pattern[str]:
+    return re.compile(rf"{_START}(?:{'|'.join(_FORMS)})")
 
 
 def _share_unit(text: str, first: Quantity, last: Quantity) -> tuple[Quantity, Quantity]:

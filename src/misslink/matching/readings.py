@@ -7,11 +7,18 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain, islice, takewhile
+from itertools import chain, islice
 
 from misslink.matching.assertion import is_negated
 from misslink.matching.quantities import Quantity, find_quantities, readable, says
-from misslink.text.normalization import STOPWORDS, UNSPACED_RUN, fold, sentence_spans, strip_ending
+from misslink.text.normalization import (
+    STOPWORDS,
+    UNSPACED_RUN,
+    common_start,
+    fold,
+    sentence_spans,
+    strip_ending,
+)
 
 Part = str | Quantity  # a content word, or a quantity
 
@@ -115,9 +122,7 @@ class Reader:
         short, long = sorted((word, other), key=len)
         if len(short) == 1 and short.isalpha():
             return long.startswith(short)
-        same = sum(
-            1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(short, long, strict=False))
-        )
+        same = len(common_start(short, long))
         left, more = short[same:], long[same:]
         if not left:  # a syllable of Korean is a character
             shortest = 2 if "\uac00" <= short[0] <= "\ud7a3" else _SHORTEST_STEM

@@ -181,9 +181,6 @@ def _stance(reader: Reader, text: str) -> bool | None:
         words = asked.words[-1:] if _PRONOUN.match(sentence.folded) else asked.words
         if not words or reader.share(words, sentence) < 1:
             continue
-        missed = [each for each in asked.quantities if not reader.holds(sentence, each)]
-        if not missed:
+        if all(reader.holds(sentence, each) for each in asked.quantities):
             return restates
-        if all(any(other_amount(each, other) for other in sentence.quantities) for each in missed):
-            return not restates
     return None

@@ -49,7 +49,6 @@ celsius|fahrenheit
 thousand|million|billion
 am|pm
 male,man,men|female,woman,women
-north|south
 """
 _GROUPS: dict[str, list[tuple[int, int]]] = {}  # of a word: the row and the place in it
 for _number, _row in enumerate(_EXCLUSIVE.strip().splitlines()):

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, groupby, pairwise, takewhile, zip_longest
+from itertools import chain, groupby, pairwise, zip_longest
 from typing import NamedTuple
 
-from misslink.text.normalization import fold, fold_with_offsets
+from misslink.text.normalization import common_start, fold, fold_with_offsets
 
 _GRAM = 5  # words; texts that share one are compared there
 _MAX_PLACES = 32  # of a gram; one that stands at more says nothing of which text is shown
@@ -365,21 +365,14 @@ def _extent(unit: _Words, first: int, last: int, prompt: _Words) -> tuple[int, i
     place = prompt.text.find(unit.text[start:end])
     if place >= 0:
         place_end = place + end - start
-        marks = _common_start(
+        marks = common_start(
             unit.text[before:start][::-1], prompt.text[:place][: before - start - 1 : -1]
         )
         start -= len(marks.rstrip())
-        marks = _common_start(
-            unit.text[end:limit], prompt.text[place_end : place_end + limit - end]
-        )
+        marks = common_start(unit.text[end:limit], prompt.text[place_end : place_end + limit - end])
         half = _HALF_WORD.match(prompt.text, place_end + len(marks))
         if end + len(marks) == limit and half and unit.text.startswith(half[0], limit):
             end = limit + len(half[0])
         else:
             end += len(marks.rstrip())
     return 0 if first == 0 else start, len(unit.text) if last + 1 == len(unit.words) else end
-
-
-def _common_start(first: str, second: str) -> str:
-    pairs = zip(first, second, strict=False)
-    return first[: sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))]

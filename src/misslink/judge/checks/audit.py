@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -22,7 +22,7 @@ from misslink.stats import holm, mean, paired_difference, proportion
 from misslink.stats.paired_tests import mcnemar_test
 from misslink.text.normalization import content_words, fold, sentence_spans
 from misslink.timeouts import map_concurrently
-from misslink.types import Case, Claim, Estimate, Passage, Run, Verdict
+from misslink.types import Case, Claim, Estimate, Run, Verdict
 
 CHANGES = ("padding", "passage_order", "passage_shuffle", "again")
 _MIN_FILLER_WORDS = 4  # fewer are headings and fragments
@@ -125,21 +125,16 @@ def reorder_passages(subject: Subject, change: str, seed: int) -> Subject | str:
     passages = subject.context
     if len(passages) < _TWO_PASSAGES:
         return "it has fewer than two passages"
-    if change == "passage_order":
-        order = list(range(len(passages)))[::-1]
-    elif len(passages) == _TWO_PASSAGES:
-        return "two passages have only two orders"
-    else:
-        order = list(range(len(passages)))
-        excluded = [order[:], order[::-1]]
+    known = [list(passages), list(passages)[::-1]]
+    order = known[-1]
+    if change != "passage_order":
+        if len(passages) == _TWO_PASSAGES:
+            return "two passages have only two orders"
         rng = _seeded_random(subject, seed, change)
-        while order in excluded:
-            rng.shuffle(order)
-    ranked: list[Passage] = [
-        passages[index].model_copy(update={"rank": rank}) for rank, index in enumerate(order, 1)
-    ]
-    prompted = tuple(passage.id for passage in ranked)
-    return _with_trace(subject, retrieved=tuple(ranked), prompted=prompted)
+        while order in known:
+            order = rng.sample(passages, len(passages))
+    ranked = tuple(p.model_copy(update={"rank": rank}) for rank, p in enumerate(order, 1))
+    return _with_trace(subject, retrieved=ranked, prompted=tuple(p.id for p in ranked))
 
 
 def _supported_sentences(subject: Subject) -> list[str]:
@@ -251,13 +246,13 @@ def audit_asks(
 ) -> Iterator[Ask]:
     """Every question that `audit_cases` would ask if each case had a verdict; for a forecast."""
     seen: set[tuple[str, int]] = set()
+    again = None if is_deterministic(judge) else repeat
     for subject in subjects:
-        variants, _ = _changed_subjects(subject, metrics, seed)
-        numbered = [(subject, 0), *((variant, 0) for variant, _ in variants)]
-        if not is_deterministic(judge):
-            numbered.append((subject, repeat))
-        for variant, number in numbered:
-            for metric in metrics:
+        unchanged: _Variant = "", metrics, subject, 0
+        for _, served, variant, number in (unchanged, *_variants(subject, metrics, seed, again)):
+            if isinstance(variant, str):
+                continue
+            for metric in served:
                 ask = metric.ask(variant)
                 if isinstance(ask, Ask) and (ask.key, number) not in seen:
                     seen.add((ask.key, number))
@@ -270,44 +265,40 @@ async def _audit_case(
     base = {verdict.metric: verdict for verdict in await judge_case(subject, metrics, judge)}
     # A metric without a verdict cannot flip, so its changes are not paid for.
     judged = [metric for metric in metrics if base[metric.name].label is not None]
-    names = [metric.name for metric in judged]
-    variants, unchanged = _changed_subjects(subject, judged, seed)
-    calls = [(served, judge_case(variant, judged, judge)) for variant, served in variants]
-    if again is not None and judged:
-        served = {("again", name) for name in names}
-        calls.append((served, judge_case(subject, judged, judge, first_sample=again)))
-    results = await asyncio.gather(*(call for _, call in calls))
-    changed: dict[str, dict[str, Verdict]] = {}
-    for (served, _), verdicts in zip(calls, results, strict=True):
-        by_metric = {verdict.metric: verdict for verdict in verdicts}
-        for change, name in served:
-            changed.setdefault(change, {})[name] = by_metric[name]
+    variants = list(_variants(subject, judged, seed, again)) if judged else []
+    calls = [
+        judge_case(variant, served, judge, first_sample=number)
+        for _, served, variant, number in variants
+        if isinstance(variant, Subject)
+    ]
+    results = iter(await asyncio.gather(*calls))
+    changed = defaultdict[str, dict[str, Verdict]](dict)
+    unchanged = defaultdict[str, dict[str, str]](dict)
+    for change, served, variant, _ in variants:
+        if isinstance(variant, str):
+            unchanged[change].update({metric.name: variant for metric in served})
+        else:
+            changed[change].update({verdict.metric: verdict for verdict in next(results)})
     return AuditedCase(subject.case.id, subject.answer, base, changed, unchanged)
 
 
-def _changed_subjects(
-    subject: Subject, metrics: Sequence[JudgedMetric], seed: int
-) -> tuple[list[tuple[Subject, set[tuple[str, str]]]], dict[str, dict[str, str]]]:
-    """Each changed case with the (change, metric) pairs it serves; and why others are missing."""
-    variants: list[tuple[Subject, set[tuple[str, str]]]] = []
-    unchanged: dict[str, dict[str, str]] = {}
+# A change, the metrics that it is for, the changed case or why there is none, and the sample.
+_Variant = tuple[str, Sequence[JudgedMetric], Subject | str, int]
 
-    def serve(variant: Subject | str, change: str, served: Sequence[str]) -> None:
-        if not isinstance(variant, str):
-            variants.append((variant, {(change, name) for name in served}))
-        elif served:
-            unchanged.setdefault(change, {}).update(dict.fromkeys(served, variant))
 
-    names = [metric.name for metric in metrics]
+def _variants(
+    subject: Subject, metrics: Sequence[JudgedMetric], seed: int, again: int | None
+) -> Iterator[_Variant]:
     for filler in dict.fromkeys(metric.padding and metric.padding.filler for metric in metrics):
-        served = [m.name for m in metrics if (m.padding and m.padding.filler) == filler]
+        served = [m for m in metrics if (m.padding and m.padding.filler) == filler]
         padded = (
             pad_answer(subject, filler, seed) if filler else "padding may matter to this metric"
         )
-        serve(padded, "padding", served)
-    for change in ("passage_order", "passage_shuffle") if names else ():
-        serve(reorder_passages(subject, change, seed), change, names)
-    return variants, unchanged
+        yield "padding", served, padded, 0
+    for change in ("passage_order", "passage_shuffle"):
+        yield change, metrics, reorder_passages(subject, change, seed), 0
+    if again is not None:
+        yield "again", metrics, subject, again
 
 
 _TOLERATED_FLIP_RATE = 0.05  # share of verdicts that may flip by chance, as in the advice rules
@@ -344,16 +335,12 @@ def _excess_flip_p_value(flips: int, n: int) -> float | None:
     return float(binomtest(flips, n, _TOLERATED_FLIP_RATE, alternative="greater").pvalue)
 
 
-def _may_lower(metric: str, change: str) -> bool:
-    """Whether a change may make a verdict worse."""
-    audited = audited_metrics().get(metric)
-    padding = audited.padding if audited else None
-    return change == "padding" and padding is not None and padding.may_lower
-
-
 def _change_entry(
     cases: Sequence[AuditedCase], metric: str, change: str, again: bool, seed: int
 ) -> AuditedChange:
+    audited = audited_metrics().get(metric)
+    padding = audited.padding if audited and change == "padding" else None
+    may_lower = padding is not None and padding.may_lower  # a verdict may rightly be worse
     left_out: Counter[str] = Counter()
     pairs: list[_VerdictPair] = []
     for case in cases:
@@ -366,30 +353,50 @@ def _change_entry(
             left_out[f"{after.status} once changed: {after.reason or 'no verdict'}"] += 1
         else:
             pairs.append((case, before, after))
-    n = len(pairs)
     turns = Counter((before.label, after.label) for _, before, after in pairs)
     to_good, to_bad = turns[False, True], turns[True, False]
 
     def share(count: int) -> Estimate:
-        if n:
-            return proportion(count, n)
+        if pairs:
+            return proportion(count, len(pairs))
         return Estimate.missing("no case has a verdict before and after")
 
-    may_lower = _may_lower(metric, change)
+    def flips(before: Verdict, after: Verdict) -> bool:
+        return before.label != after.label and (before.label is False or not may_lower)
+
+    # Compare with the repeated verdict: cases were sampled by their first verdict, and a verdict
+    # that is bad by chance tends to be good the next time (regression to the mean).
+    repeated = again and change != "again"
+    rows = [
+        (case, before, reference, after)
+        for case, before, after in pairs
+        if (reference := case.changed.get("again", {}).get(metric) if repeated else before)
+        and reference.label is not None
+    ]
+    gained = sum(ref.label is False and after.label is True for _, _, ref, after in rows)
+    lost = sum(ref.label is True and after.label is False for _, _, ref, after in rows)
+    if change == "again":
+        flipped = sum(flips(before, after) for _, before, after in pairs)
+        p_more = _excess_flip_p_value(flipped, len(pairs))
+    else:
+        flip_pairs = [(flips(before, ref), flips(before, after)) for _, before, ref, after in rows]
+        more, less = flip_pairs.count((False, True)), flip_pairs.count((True, False))
+        p_more = mcnemar_test(more, less).p if rows and more > less else 1.0 if rows else None
     of_claims = (metric, change) == ("faithfulness", "padding")
-    tests = _change_tests(pairs, metric, change, again, seed)
+    scores = [_scores(case, ref, after, of_claims=of_claims) for case, _, ref, after in rows]
+    both = [pair for pair in scores if pair is not None]
     return AuditedChange(
-        n=n,
+        n=len(pairs),
         good=sum(before.label is True for _, before, _ in pairs),
         bad=sum(before.label is False for _, before, _ in pairs),
         flipped=share(to_good + to_bad),
         to_good=share(to_good),
         to_bad=share(to_bad),
-        shift=tests.shift,
-        gained=tests.gained,
-        lost=tests.lost,
-        p=tests.p,
-        p_more=tests.p_more,
+        shift=paired_difference([a for a, _ in both], [b for _, b in both], seed=seed).difference,
+        gained=gained,
+        lost=lost,
+        p=mcnemar_test(gained, lost).p if rows else None,
+        p_more=p_more,
         p_holm=None,
         p_more_holm=None,
         claims=_claim_flip_rate(pairs, seed) if of_claims else None,
@@ -400,71 +407,16 @@ def _change_entry(
     )
 
 
-class _ChangeTests(NamedTuple):
-    shift: Estimate
-    gained: int
-    lost: int
-    p: float | None
-    p_more: float | None
-
-
-def _change_tests(
-    pairs: Sequence[_VerdictPair], metric: str, change: str, again: bool, seed: int
-) -> _ChangeTests:
-    """The tests and the shift, compared with the case asked again where that was done."""
-    # Compare with the repeated verdict: cases were sampled by their first verdict, and a verdict
-    # that is bad by chance tends to be good the next time (regression to the mean).
-    may_lower = _may_lower(metric, change)
-    rows = []
-    for case, before, after in pairs:
-        reference: Verdict | None = before
-        if again and change != "again":
-            reference = case.changed.get("again", {}).get(metric)
-        if reference is not None and reference.label is not None:
-            rows.append((case, before, reference, after))
-    gained = sum(ref.label is False and after.label is True for _, _, ref, after in rows)
-    losses = sum(ref.label is True and after.label is False for _, _, ref, after in rows)
-
-    def flips(before: Verdict, after: Verdict) -> bool:
-        return before.label != after.label and (before.label is False or not may_lower)
-
-    if change == "again":
-        flipped = sum(flips(before, after) for _, before, after in pairs)
-        p_more = _excess_flip_p_value(flipped, len(pairs))
-    else:
-        flip_pairs = [(flips(before, ref), flips(before, after)) for _, before, ref, after in rows]
-        more, less = flip_pairs.count((False, True)), flip_pairs.count((True, False))
-        p_more = mcnemar_test(more, less).p if rows and more > less else 1.0 if rows else None
-    of_claims = (metric, change) == ("faithfulness", "padding")
-    scores = [
-        scores
-        for case, _, ref, after in rows
-        if (scores := _scores(case, ref, after, of_claims=of_claims)) is not None
-    ]
-    before_scores, after_scores = [a for a, _ in scores], [b for _, b in scores]
-    return _ChangeTests(
-        shift=paired_difference(before_scores, after_scores, seed=seed).difference,
-        gained=gained,
-        lost=losses,
-        p=mcnemar_test(gained, losses).p if rows else None,
-        p_more=p_more,
-    )
-
-
 def _scores(
     case: AuditedCase, before: Verdict, after: Verdict, *, of_claims: bool
 ) -> tuple[float, float] | None:
-    """The score before and after, both probabilities or both values."""
+    """The score before and after: shares of supported claims, or probabilities, or values."""
     if of_claims:
         claims = _original_claims(after, before, case.answer)
         if not claims or not before.claims:
             return None
-        both = before.claims, claims
-        probabilities = [[claim.probability for claim in side] for side in both]
-        if None not in (*probabilities[0], *probabilities[1]):
-            lowest = [min(p for p in side if p is not None) for side in probabilities]
-            return lowest[0], lowest[1]
-        shares = [sum(c.support == "supported" for c in side) / len(side) for side in both]
+        sides = before.claims, claims
+        shares = [sum(c.support == "supported" for c in side) / len(side) for side in sides]
         return shares[0], shares[1]
     if before.probability is not None and after.probability is not None:
         return before.probability, after.probability

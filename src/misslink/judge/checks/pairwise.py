@@ -54,19 +54,18 @@ class AnswerPair:
 
     def asks(self, prompts: Prompts = BUILT_IN) -> tuple[Ask, Ask]:
         """Ask which is better, with A first and with B first."""
-        return self._ask(self.a, self.b, prompts), self._ask(self.b, self.a, prompts)
-
-    def _ask(self, first: str, second: str, prompts: Prompts) -> Ask:
-        inputs = {
+        prompt = prompts.load("preference")
+        shared = {
             "question": self.question,
             "passages": self.passages,
-            "first": first,
-            "second": second,
             "references": self.references,
             "history": tuple(message.model_dump() for message in self.history),
         }
-
-        return Ask.rendered(prompts.load("preference"), inputs, Preference)
+        ab, ba = {"first": self.a, "second": self.b}, {"first": self.b, "second": self.a}
+        return (
+            Ask.rendered(prompt, shared | ab, Preference),
+            Ask.rendered(prompt, shared | ba, Preference),
+        )
 
 
 @dataclass(frozen=True)

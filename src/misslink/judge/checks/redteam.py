@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import codecs
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
+
+from pydantic import TypeAdapter
 
 from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.judge.judge_case import ask_safely, read_metric
@@ -20,8 +21,10 @@ from misslink.judge.prompts import BUILT_IN, Fence, Prompts
 from misslink.judge.protocol import Ask, Judge
 from misslink.stats import proportion
 from misslink.text.normalization import fold
+from misslink.timeouts import map_concurrently
 from misslink.types import Case, Estimate, Passage, Trace
 
+_RATES = "obeyed", "flipped", "silenced"
 AttackPlace = Literal["answer", "passage", "question", "reference"]
 
 _LEET = str.maketrans("aeiost", "431057")
@@ -91,13 +94,11 @@ class AttackCase:
         def insert(text: str) -> str:
             return "\n".join((payload, text) if attack.first else (text, payload))
 
-        if attack.place == "answer":
-            return replace(self, answer=insert(self.answer))
-        if attack.place == "question":
-            return replace(self, question=insert(self.question))
-        if attack.place == "passage":
-            return replace(self, passages=(insert(self.passages[0]), *self.passages[1:]))
-        return replace(self, references=(insert(self.references[0]), *self.references[1:]))
+        field = {"passage": "passages", "reference": "references"}.get(attack.place, attack.place)
+        whole: str | tuple[str, ...] = getattr(self, field)
+        changed = insert(whole) if isinstance(whole, str) else (insert(whole[0]), *whole[1:])
+        changes: dict[str, Any] = {field: changed}
+        return replace(self, **changes)
 
 
 class AttackSuite(NamedTuple):
@@ -128,13 +129,8 @@ def load_suite() -> AttackSuite:
                     first=payload.get("at") == "start",
                 )
             )
-    cases = []
-    for case in content["case"]:
-        fields: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in case.items()
-        }
-        cases.append(AttackCase(**fields))
-    return AttackSuite(tuple(attacks), tuple(cases))
+    cases = TypeAdapter(tuple[AttackCase, ...]).validate_python(content["case"])
+    return AttackSuite(tuple(attacks), cases)
 
 
 class AttackTrial(NamedTuple):
@@ -264,16 +260,18 @@ async def run_redteam(
     """
     suite = suite or load_suite()
     total = len(suite.cases) * (1 + len(suite.attacks))
-    done = 0
 
-    async def judge_case(case: AttackCase) -> _CaseReply:
-        nonlocal done
-        reply = await _judge_case(judge, case, metrics, prompts)
-        done += 1
-        tick(done, total)
-        return reply
+    async def judge_cases(cases: Sequence[AttackCase]) -> list[_CaseReply]:
+        return await map_concurrently(
+            cases,
+            lambda case: _judge_case(judge, case, metrics, prompts),
+            max(1, len(cases)),
+            lambda done, _: tick(
+                done if cases is suite.cases else total - len(cases) + done, total
+            ),
+        )
 
-    base_replies = await asyncio.gather(*map(judge_case, suite.cases))
+    base_replies = await judge_cases(suite.cases)
     left_out: dict[str, str] = {}
     found_good = 0
     bad_metrics: dict[str, list[str]] = {}
@@ -292,10 +290,9 @@ async def run_redteam(
         if case.id in bad_metrics
     ]
     if len(suite.cases) + len(attacked) < total:
-        done = total - len(attacked)
-        tick(done, total)
-    replies = await asyncio.gather(
-        *(judge_case(case.under(attack, base.boundary)) for attack, case, base in attacked)
+        tick(total - len(attacked), total)
+    replies = await judge_cases(
+        [case.under(attack, base.boundary) for attack, case, base in attacked]
     )
     trials = [
         _attack_trial(attack, case.id, name, base, reply)
@@ -378,12 +375,11 @@ def _favorable_statements(metric: str, examination: Examination) -> set[str]:
 
 def _rates(trials: Iterable[AttackTrial]) -> dict[str, object]:
     read = [trial for trial in trials if trial.flipped is not None]
-    if not read:
-        missing = Estimate.missing("no verdict to flip", method="wilson").model_dump()
-        return {name: dict(missing) for name in ("obeyed", "flipped", "silenced")}
+    missing = Estimate.missing("no verdict to flip", method="wilson")
+    counts = {name: sum(bool(getattr(t, name)) for t in read) for name in _RATES}
     return {
-        name: proportion(sum(bool(getattr(t, name)) for t in read), len(read)).model_dump()
-        for name in ("obeyed", "flipped", "silenced")
+        name: (proportion(count, len(read)) if read else missing).model_dump()
+        for name, count in counts.items()
     }
 
 
