@@ -15,7 +15,6 @@ from itertools import product
 from typing import NamedTuple
 
 from misslink.text.normalization import (
-    KeywordPattern,
     fold,
     number_words_to_digits,
     numbered,
