@@ -223,9 +223,7 @@ _JOINT = re.compile(r" ?,? ?(?:and |und )?")  # between the parts of "8 minutes 
 _LEADING_NUMBER = re.compile(r"-?\d(?:[\d.,:/]*\d)?")
 _LAST_NUMBER = re.compile(r"\d(?:[\d.,:/]*\d)?$")
 _RANGE = re.compile(r" ?- ?| (?:to|bis) ")
-_A_SCALE = KeywordPattern(
-    r"\b(?:an?|eine?) (?=(?:dozen|dutzend|million|milliarde|billion)\b)", "dozen dutzend illi"
-)
+_A_SCALE = re.compile(r"\b(?:an?|eine?) (?=(?:dozen|dutzend|million|milliarde|billion)\b)")
 _HALF_A = re.compile(r"\bhalf an? |\bein(?:e[rnm]?)? halbe[rnsm]? ")
 _AND_A_HALF = re.compile(r"\ban? (\w+) and a half\b|\b(?:anderthalb|eineinhalb)\b")
 _SECOND = re.compile(r"(?<!\d )(?<!\ba )(?<!\bper )(?<!\beach )(?<!\bevery )\bsecond\b")  # no time
