@@ -41,7 +41,7 @@ BUDGETS = {
     "linking/replay": 1224,
     "linking/whatif": 1025,
     "live": 3087,
-    "matching": 2527,
+    "matching": 2530,
     "metrics": 794,
     "pipeline": 1854,
     "render": 2149,
