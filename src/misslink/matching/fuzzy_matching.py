@@ -98,7 +98,10 @@ def _verbatim_match(needle: str, haystack: str) -> FuzzyMatch | None:
 
 
 def _occurrences(folded_needle: str, plain: str) -> Iterator[int]:
-    return (found.start() for found in re.finditer(f"(?={re.escape(folded_needle)})", plain))
+    at = plain.find(folded_needle)
+    while at >= 0:
+        yield at
+        at = plain.find(folded_needle, at + 1)
 
 
 def _match_in_text(text: str, plain: str, start: int, end: int, edits: int = 0) -> FuzzyMatch:
