@@ -17,7 +17,7 @@ SELF_CONTAINED = {"goldset", "canary", "live"}  # the rest is the core
 # A change that needs over 2% or 40 lines more raises the number in the same commit, whose message says why.
 SLACK = 0.02, 40  # share or lines, whichever is more, so that a small change needs no new number
 BUDGETS = {
-    "": 2933,
+    "": 2935,
     "annotation": 1136,
     "api": 820,
     "calibration": 2087,

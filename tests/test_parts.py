@@ -310,3 +310,22 @@ def test_rows_of_two_runs_share_what_is_equal(at_home, monkeypatch):
     values = parts.CaseValues({"b": None, "a": 0.25}, {"a": 0, "b": 1})
     assert dict(values) == {"a": 0.25, "b": None}
     assert list(parts.CaseValues({"b": None}, {"a": 0})) == ["b"]
+
+
+def test_of_a_file_too_large_to_be_held_no_item_is_held_while_it_is_read(at_home, monkeypatch):
+    write_inputs(at_home)
+    evaluated("run")
+    size = Path("run/verdicts.jsonl").stat().st_size
+    lines = len(read_run("run").verdicts)
+    held = []
+    add = parts.PartStore.add
+    monkeypatch.setattr(
+        parts.PartStore,
+        "add",
+        lambda store, item, *at: held.append(not add(store, item, *at)),
+    )
+    for limit, is_held in ((size + 1_000 * lines, True), (size + 1_000 * lines - 1, False)):
+        monkeypatch.setattr(parts, "HELD_BYTES", limit)
+        held.clear()
+        run_folder._read_part(Path("run/verdicts.jsonl"), Verdict, lines, lambda: None)
+        assert held == [is_held] * lines

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
+import os
 import sys
 import tempfile
 import threading
@@ -41,11 +42,13 @@ def _close(file: IO[bytes]) -> None:
 
 
 class PartStore(Generic[Model]):
-    """Items of one model, and the open file that has the text of those that are not held."""
+    """Items of one model, and the open file, of so many `lines`, that has the text of those not held."""
 
-    def __init__(self, model: type[Model], file: IO[bytes], *, dumped: bool = False) -> None:
+    def __init__(self, model: type[Model], file: IO[bytes], lines: int | None = None) -> None:
         self._model, self._file, self._lock = model, file, threading.Lock()
-        self._dumped = dumped  # each text is what `dump_line` gives
+        self._dumped = lines is None  # by a writer: each text is what `dump_line` gives
+        # Of a file that is there already it is known at once whether it is held.
+        self._expected = (lines and os.fstat(file.fileno()).st_size + _ITEM_BYTES * lines) or 0
         self._light: Callable[[Model], Any] | None = getattr(model, "light", None)
         self._bounds = array("q")  # start and end of each item's text; one without a text is held
         self.read = 0  # how many of the first items are read where needed
@@ -60,7 +63,7 @@ class PartStore(Generic[Model]):
         self.keys.append(sys.intern(case_id(item)))  # one string in all parts, and in two runs
         self.entries.append(item)
         self._bounds.extend((start, end))
-        if end + _ITEM_BYTES * len(self.keys) <= HELD_BYTES:
+        if max(self._expected, end + _ITEM_BYTES * len(self.keys)) <= HELD_BYTES:
             return False
         first, self.read = self.read, len(self.keys)
         for place in range(first, self.read):
@@ -243,7 +246,7 @@ class PartWriter(Generic[Model]):
                 path.write_bytes(b"")
             # Open for as long as its items are.
             self._file: IO[bytes] = path.open("r+b") if path else tempfile.TemporaryFile()  # noqa: SIM115
-        self._store = PartStore(model, self._file, dumped=True)
+        self._store = PartStore(model, self._file)
 
     def add(self, *items: Model) -> None:
         """Write items.

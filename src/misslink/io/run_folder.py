@@ -138,11 +138,11 @@ def read_run(
 
 
 def _read_parts(paths: Mapping[str, Path], progress: ReadProgress | None) -> dict[str, Part[Any]]:
-    done = total = 0
-    if progress is not None:
-        for path in paths.values():
-            with path.open("rb") as file:
-                total += sum(1 for _ in file)
+    done, lines = 0, dict[Path, int]()
+    for path in paths.values():
+        with path.open("rb") as file:
+            lines[path] = sum(1 for _ in file)
+    total = sum(lines.values())
 
     def count() -> None:
         nonlocal done
@@ -150,12 +150,12 @@ def _read_parts(paths: Mapping[str, Path], progress: ReadProgress | None) -> dic
         if progress is not None and (done % _PROGRESS_STEP == 0 or done == total):
             progress("reading", done, total)
 
-    return {name: _read_part(path, RUN_PARTS[name], count) for name, path in paths.items()}
+    return {n: _read_part(path, RUN_PARTS[n], lines[path], count) for n, path in paths.items()}
 
 
-def _read_part(path: Path, model: type[Model], count: Callable[[], object]) -> Part[Model]:
-    """The items of a file, each checked; those beyond the first megabytes are not held."""
-    store, texts = PartStore(model, path.open("rb")), dict[str, str]()
+def _read_part(path: Path, model: type[Model], lines: int, tick: Callable[[], None]) -> Part[Model]:
+    """The items of a file, each checked; of a file beyond the first megabytes none are held."""
+    store, texts = PartStore(model, path.open("rb"), lines), dict[str, str]()
     repeated: dict[str, tuple[Any, Any]] = {}
     with open_decompressed(path) as content:
         start = 0
@@ -165,7 +165,7 @@ def _read_part(path: Path, model: type[Model], count: Callable[[], object]) -> P
             if store.add(parse_sharing(item, model, texts, repeated), start, end):
                 texts.clear()
             start = end
-            count()
+            tick()
     if not store.keys and path.stat().st_size:  # a run without a judge has no verdicts
         raise InputError(EMPTY_FILE, path=path)
     return Part(store)
