@@ -41,6 +41,7 @@ from misslink.linking.needs import (
     keeps_subject,
     list_needs,
     stated_sufficiency,
+    states_claim,
 )
 from misslink.linking.search_trail import SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
@@ -420,7 +421,14 @@ class OwnerRules:
             about = told and subject_names(question) <= passage_words(
                 " ".join(texts) if derived else text
             )
-            if relevant and own and not about:
+            misread = (
+                need is not None
+                and (content_stems(claim.text) - content_stems(need.need.text)).isdisjoint(
+                    passage_words(text)
+                )
+                and states_claim(item.quote, need.need.text, question)
+            )
+            if misread or (relevant and own and not about):
                 return _because("contradicts_context", "states_reference", index, item)
             labelled = self.level in LABELLED
             if (own or holder is None) and (
