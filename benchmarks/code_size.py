@@ -37,7 +37,7 @@ BUDGETS = {
     "judge/batch": 967,
     "judge/checks": 1180,
     "judge/middleware": 1975,
-    "linking": 3080,
+    "linking": 3069,
     "linking/replay": 1224,
     "linking/whatif": 1025,
     "live": 3087,
