@@ -186,7 +186,7 @@ class AnswerOutcome:
         expected = self.case.expects_answer
         if self.declined:
             if expected is None:  # unlabelled
-                return sufficient == "yes" or self.reference_answers
+                return sufficient == "yes" or not all(map(declines, self.case.references))
             return expected
         if expected is False:
             return self.declined is False
@@ -209,11 +209,6 @@ class AnswerOutcome:
     def declined_unlabelled(self) -> bool:
         """Whether it declined where neither label nor reference says if there is an answer."""
         return bool(self.declined) and self.case.expects_answer is None and not self.case.references
-
-    @property
-    def reference_answers(self) -> bool:
-        """Whether there is a reference that does not itself decline to answer."""
-        return any(not declines(reference) for reference in self.case.references)
 
     @property
     def has_no_answer(self) -> bool:

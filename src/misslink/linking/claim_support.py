@@ -106,14 +106,10 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
         return share
     short = len(content_stems(claim)) <= SHORT_CLAIM
     by_question = short and not content_stems(question).isdisjoint(passage_words(passage))
-    return share if by_question or _differ_in_language(claim, passage) else None
-
-
-def _differ_in_language(claim: str, passage: str) -> bool:
-    claim_words, passage_words = short_words(claim), short_words(passage)
-    if min(len(claim_words), len(passage_words)) < MIN_LANGUAGE_WORDS:
-        return False
-    return len(claim_words & passage_words) < MIN_COMMON_WORDS * len(claim_words)
+    words, others = short_words(claim), short_words(passage)
+    tells = min(len(words), len(others)) >= MIN_LANGUAGE_WORDS
+    other_language = tells and len(words & others) < MIN_COMMON_WORDS * len(words)
+    return share if by_question or other_language else None
 
 
 def render_claim_needs(

@@ -138,9 +138,8 @@ FIXES: dict[str, _FixRule] = {
 
 def can_search_fix(link: Outcome) -> bool:
     """Whether a better search can retrieve what the case missed: not where its query lost what it needs."""
-    return FAILURE_MODES.get(
-        link.failure or "passed", FAILURE_MODES["passed"]
-    ).owner != "prompt" or (link.failure == "dropped_from_prompt")
+    mode = FAILURE_MODES.get(link.failure or "passed")
+    return mode is None or mode.owner != "prompt" or link.failure == "dropped_from_prompt"
 
 
 def lost_passages(link: Link) -> tuple[RetrievalMiss, ...]:

@@ -152,7 +152,7 @@ class NeedLocator:
         said = "states" if known.judged and not known.declined else None
         rows = list[LocatedNeed]()
         for need in needs:
-            told = need.model_copy(update={"stated": need.stated or said})
+            told = need if need.stated else need.model_copy(update={"stated": said})
             if is_there:
                 rows.append(self._in_prompt(told, "label" if is_hit else "judge", None))
             else:
@@ -195,12 +195,6 @@ class NeedLocator:
         """Those on the subject of the question first."""
         return tuple(sorted(self._shown, key=lambda one: not self._is_on_subject(one.text)))
 
-    @cached_property
-    def _stale(self) -> bool:
-        return any(
-            candidate.clue.get("reason_code") == "stale_passage" for candidate in self.candidates
-        )
-
     def _by_judge(self, need: Need) -> LocatedNeed | None:
         """Where a model judge says that a need is; None where it names no passage."""
         if self.known.sufficient_judge == "yes":
@@ -225,7 +219,8 @@ class NeedLocator:
         # Where a judge denies what a labelled passage shown whole should hold, words decide.
         is_silent = all((need.text, each.text) not in self.said for each in self._shown)
         agreed = self.known.sufficient_judge == "no"
-        by_words = (is_silent and not agreed) or (self.level == "hit" and not self._stale)
+        stale = any(c.clue.get("reason_code") == "stale_passage" for c in self.candidates)
+        by_words = (is_silent and not agreed) or (self.level == "hit" and not stale)
         holder = self.find_shown(need) if by_words else None
         if holder is not None and self._is_on_subject(holder.text):
             return self._in_prompt(need, "matcher", holder.id)
