@@ -8,7 +8,7 @@ import re
 import statistics
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from misslink.documents import DEFAULT_K, manifest_of
 from misslink.judge.backends.decision_questions import DecisionTask
@@ -17,7 +17,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.batch.judge import BatchSavings
 from misslink.judge.examination import examine
 from misslink.judge.judged_metric import JudgedMetric, Subject
-from misslink.judge.protocol import Ask, judge_info, layers, schema_json, unwrap_judge
+from misslink.judge.protocol import Ask, judge_info, layers, unwrap_judge
 from misslink.judge.session import JudgeSession
 from misslink.parts import by_case
 from misslink.types import Run
@@ -26,6 +26,7 @@ CHARACTERS_PER_TOKEN = 4  # about right for English in every language model
 _SAMPLE_SIZE = 100  # asks whose replies are simulated
 _ESTIMATE_SIZE = 50  # cases that the tokens of a run are estimated from
 _MAX_EARLIER = 200  # cached replies to learn from
+_OUTLIER_RATIO = 4.0  # a token count this many times off the median is a server's mistake
 _FENCED = re.compile(r"<(\w+) ([a-p]+)>\n(.*?)\n</\1 \2>", re.DOTALL)
 _NUMBERED = re.compile(r"(passage|reference|history)_\d+(?:_(\w+))?\Z")
 _EXAMINATION_INPUTS = {"question", "passages", "answer"}
@@ -66,26 +67,46 @@ class _AskGroup:
     """The asks of one schema, summed up, with a random sample of them."""
 
     calls: int = 0
-    characters: float = 0.0
+    message_characters: int = 0
+    schema_characters: int = 0
     sample: list[Ask] = field(default_factory=list)
 
-    def add(self, ask: Ask, rng: random.Random, characters: float) -> None:
-        """Count an ask of so many characters; every ask has the same chance to be in the sample."""
+    def add(self, ask: Ask, rng: random.Random, sent: int | None) -> None:
+        """Count an ask; every ask has the same chance to be in the sample.
+
+        `sent` is the length of what the judge sends, where that is not messages and schema.
+        """
+        message_characters = sum(len(message["content"]) for message in ask.messages)
         self.calls += 1
-        self.characters += characters
+        self.message_characters += message_characters if sent is None else sent
+        self.schema_characters += 0 if sent is not None else ask.characters - message_characters
         if len(self.sample) < _SAMPLE_SIZE:
             self.sample.append(ask)
         elif (index := rng.randrange(self.calls)) < _SAMPLE_SIZE:
             self.sample[index] = ask
 
 
-class _TokenRates(NamedTuple):
-    """Tokens per estimated token, as the median of so many earlier replies; 1 of none."""
+@dataclass(frozen=True)
+class _TokenRates:
+    """Tokens per estimated token, learned from earlier replies; 1 where nothing is known."""
 
-    prompt: float
-    prompts: int
-    completion: float
+    prompt_factor: float
+    counts_schema: bool | None  # whether the server bills the answer schema
+    completion_factor: float
+    prompts: int  # earlier replies that each factor rests on
     completions: int
+
+    def prompt_tokens(self, messages: float, schema: float) -> float:
+        """Tokens of so many characters of messages and of schema.
+
+        Where it is unknown whether the schema counts, the harmonic mean of both ways: its
+        relative error is the same, and so the smallest, whichever way it turns out to be.
+        """
+        if not messages:
+            return 0.0
+        whole = messages + schema
+        ways = {True: whole, False: messages, None: 2 * messages * whole / (messages + whole)}
+        return self.prompt_factor * ways[self.counts_schema] / CHARACTERS_PER_TOKEN
 
 
 async def forecast_judging(
@@ -96,9 +117,10 @@ async def forecast_judging(
 ) -> JudgingForecast:
     """Forecast the calls, tokens, and cost of judging `subjects`, without calling the judge.
 
-    Prompt tokens are a quarter of the characters of the messages and of half of the schema, which
-    some servers bill and some do not. Completion tokens are a quarter of those that the heuristic
-    judge would write. Both are scaled by what earlier replies of this judge in the response cache show.
+    Prompt tokens are a quarter of the characters of messages and schema. Completion tokens are a
+    quarter of those that the heuristic judge would write. Both are scaled by what earlier replies
+    of this judge in the response cache show. Some servers bill the answer schema and some do not:
+    without earlier replies about half of it is counted.
 
     Parameters
     ----------
@@ -127,22 +149,26 @@ async def forecast_judging(
             from_cache += 1
             continue
         submitted += batch is not None and batch.is_submitted(ask)
-        length = sent_characters(ask) if sent_characters else _billed_characters(ask)
+        length = sent_characters(ask) if sent_characters else None
         groups.setdefault(frozenset(ask.schema.model_fields), _AskGroup()).add(ask, rng, length)
     calls = sum(group.calls for group in groups.values())
     if isinstance(unwrap_judge(judge), HeuristicJudge):
         basis = f"the judge {judge.name} is a program: it reads no prompt and costs nothing"
         return JudgingForecast(calls, from_cache, 0, 0, 0.0 if judge.price else None, basis)
-    characters = sum(group.characters for group in groups.values())
-    prompt = characters / CHARACTERS_PER_TOKEN
     if sent_characters is not None:
-        cost = judge.price.cost(round(prompt), 0) if judge.price else None
+        sent = round(sum(g.message_characters for g in groups.values()) / CHARACTERS_PER_TOKEN)
+        cost = judge.price.cost(sent, 0) if judge.price else None
         basis = f"characters / {CHARACTERS_PER_TOKEN} of texts and questions; answers cost nothing"
-        return JudgingForecast(calls, from_cache, round(prompt), 0, cost, basis)
-    schemas = {fields: len(schema_json(of.sample[0].schema)) for fields, of in groups.items()}
-    rates = await _learn_rates(judge.cache.past_usage(_MAX_EARLIER), schemas)
-    prompt *= rates.prompt
-    completion = rates.completion * await _completion_tokens(groups.values())
+        return JudgingForecast(calls, from_cache, sent, 0, cost, basis)
+    rates = await _learn_rates(
+        judge.cache.past_usage(_MAX_EARLIER),
+        {fields: group.schema_characters / group.calls for fields, group in groups.items()},
+    )
+    prompt = sum(
+        rates.prompt_tokens(group.message_characters, group.schema_characters)
+        for group in groups.values()
+    )
+    completion = rates.completion_factor * await _completion_tokens(groups.values())
     tokens = round(prompt), round(completion)
     cost = judge.price.cost(*tokens) if judge.price else None
     savings = None
@@ -152,8 +178,7 @@ async def forecast_judging(
             for group in groups.values()
         )
         savings = batch.forecast(calls, submitted, round(size), cost)
-    unsure = sum(group.calls * schemas[fields] for fields, group in groups.items()) / 2
-    basis = _basis(rates, calls, unsure / (characters - unsure) if calls else 0.0)
+    basis = _basis(rates, calls, groups.values(), prompt)
     return JudgingForecast(calls, from_cache, *tokens, cost, basis, savings)
 
 
@@ -236,36 +261,59 @@ async def simulate_reply(inputs: Mapping[str, Any]) -> int | None:
     return len(reply.parsed.model_dump_json()) if reply.parsed else None
 
 
-def _billed_characters(ask: Ask) -> float:
-    """Characters of the messages and half of the schema, which some servers bill and some do not."""
-    return ask.characters - len(schema_json(ask.schema)) / 2
-
-
 async def _learn_rates(
-    rows: Iterable[tuple[str, str, int | None, int | None]], schemas: Mapping[frozenset[str], int]
+    rows: Iterable[tuple[str, str, int | None, int | None]],
+    schema_lengths: Mapping[frozenset[str], float],
 ) -> _TokenRates:
     """Learn from cached replies: messages and reply as JSON, prompt and completion tokens.
 
-    A reply is matched with the length of its schema by its fields.
+    Whether the server counts the answer schema is decided by which way of counting agrees better
+    with itself from reply to reply. A reply is matched with its schema by its fields.
     """
-    prompts, completions = list[float](), list[float]()
+    prompts: list[tuple[float, float, int]] = []
+    completions: list[tuple[float, int]] = []
     for messages, reply, prompt_tokens, completion_tokens in rows:
         try:
             contents = [str(message["content"]) for message in json.loads(messages)]
-            schema = schemas.get(frozenset(json.loads(reply)))
+            schema_length = schema_lengths.get(frozenset(json.loads(reply)))
         except (ValueError, TypeError, KeyError):
             continue
-        if not contents or schema is None:  # None: a question that is not asked now
+        if not contents or schema_length is None:  # None: a question that is not asked now
             continue
         if prompt_tokens:
-            prompts.append(prompt_tokens / (sum(map(len, contents)) + schema / 2))
+            prompts.append((sum(map(len, contents)), schema_length, prompt_tokens))
         if completion_tokens and (length := await simulate_reply(_fenced_inputs(contents[-1]))):
-            completions.append(completion_tokens / length)
-    rates = [
-        CHARACTERS_PER_TOKEN * statistics.median(learned) if learned else 1.0
-        for learned in (prompts, completions)
+            completions.append((length, completion_tokens))
+    completion_factor, counts = _token_ratio(completions), (len(prompts), len(completions))
+    if not prompts:
+        return _TokenRates(1.0, None, completion_factor, *counts)
+    ways = {
+        billed: [(length + billed * schema, tokens) for length, schema, tokens in prompts]
+        for billed in (False, True)
+    }
+    billed = min(ways, key=lambda way: (_ratio_spread(ways[way]), abs(_token_ratio(ways[way]) - 1)))
+    return _TokenRates(_token_ratio(ways[billed]), billed, completion_factor, *counts)
+
+
+def _ratio_spread(pairs: Sequence[tuple[float, int]]) -> float:
+    """Median relative distance of the ratios from their median, rounded to what matters."""
+    ratios = [tokens / length for length, tokens in pairs]
+    median = statistics.median(ratios)
+    return round(statistics.median(abs(ratio / median - 1) for ratio in ratios), 3)
+
+
+def _token_ratio(pairs: Sequence[tuple[float, int]]) -> float:
+    """Tokens by a quarter of the characters, as a ratio of sums without outliers."""
+    if not pairs:
+        return 1.0
+    median = statistics.median(tokens / length for length, tokens in pairs)
+    plausible = [
+        (length, tokens)
+        for length, tokens in pairs
+        if 1 / _OUTLIER_RATIO <= tokens / length / median <= _OUTLIER_RATIO
     ]
-    return _TokenRates(rates[0], len(prompts), rates[1], len(completions))
+    length = sum(length for length, _ in plausible) / CHARACTERS_PER_TOKEN
+    return sum(tokens for _, tokens in plausible) / length
 
 
 def _fenced_inputs(message: str) -> dict[str, object]:
@@ -282,15 +330,20 @@ def _fenced_inputs(message: str) -> dict[str, object]:
     return inputs
 
 
-def _basis(rates: _TokenRates, calls: int, error: float) -> str:
+def _basis(rates: _TokenRates, calls: int, groups: Iterable[_AskGroup], prompt: float) -> str:
     if not calls:
         return "there is nothing to ask"
-    prompts = (
-        f"prompt tokens are characters / {CHARACTERS_PER_TOKEN} of the messages and half of the"
-        f" answer schema, which some servers bill and some do not: up to {error:.0%} more or less"
-    )
     if rates.prompts:
         prompts = f"prompt tokens as {rates.prompts} earlier replies of this judge counted them"
+    else:
+        messages = sum(group.message_characters for group in groups) / CHARACTERS_PER_TOKEN
+        schemas = sum(group.schema_characters for group in groups) / CHARACTERS_PER_TOKEN
+        error = max(prompt / messages - 1, 1 - prompt / (messages + schemas)) if messages else 0.0
+        prompts = (
+            f"prompt tokens are characters / {CHARACTERS_PER_TOKEN} of the messages and about half"
+            " of the answer schema, which some servers bill and some do not: up to"
+            f" {error:.0%} more or less"
+        )
     simulated = f"{min(calls, _SAMPLE_SIZE)} of {calls}"
     scale = f"characters / {CHARACTERS_PER_TOKEN}"
     if rates.completions:
