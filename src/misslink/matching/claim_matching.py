@@ -91,12 +91,8 @@ class ClaimMatch:
 class Passages(QuotedPassages):
     """Passages prepared once for matching any number of claims.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        May be empty: nothing matches them.
-    question : str
-        No evidence; but an answer may repeat its words and numbers without being new.
+    Where there are none, nothing matches. An answer may repeat words and numbers of the question
+    without being new.
     """
 
     @classmethod

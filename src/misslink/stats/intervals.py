@@ -292,7 +292,7 @@ def draw_in_chunks(draw: Callable[[int], Floats], width: int, draws: int = DRAWS
 
 def weighted_sums(weights: Floats, columns: Floats) -> Floats:
     """Return ``weights @ columns``, in products too small for the threads of BLAS, which cost more here."""
-    rows = max(1, _MAX_PRODUCT // columns.size)
+    rows = max(1, _MAX_PRODUCT // max(1, columns.size))
     return np.concatenate(
         [weights[start : start + rows] @ columns for start in range(0, len(weights), rows)]
     )
