@@ -246,13 +246,10 @@ def _leading_owners(run: Run) -> tuple[str, ...]:
 
 def _confirmed_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
     """What a replay confirms against the owner that the run names: owner, weight, advice."""
-    numbers, confirmed, ids_of = (
-        number_cases(run.cases),
-        confirmed_owners(run),
-        dict[str, list[int]](),
-    )
-    for link in run.links:
-        owner = confirmed.get(link.case_id)
+    numbers, confirmed = number_cases(run.cases), confirmed_owners(run)
+    ids_of = dict[str, list[int]]()
+    for link in select_items(run.links, set(confirmed)):
+        owner = confirmed[link.case_id]
         if link.failed and owner in _CONFIRMED and owner != link.owner and link.case_id in numbers:
             ids_of.setdefault(owner, []).append(numbers[link.case_id])
     for owner, cases in ids_of.items():
