@@ -21,7 +21,7 @@ demo: $(VENV)/.demo
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pytest -n $$(($(CORES) + 2)) --dist worksteal
+	$(BIN)/pytest -n $$(($(CORES) + 1)) --dist worksteal
 
 types: $(VENV)/.dev
 	$(TYPES)

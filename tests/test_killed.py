@@ -66,7 +66,7 @@ def killed(server, killer, folder, moments, concurrency=CONCURRENCY):
         killer.left = question
         code, told = warm_program.finish(process, folder)
         assert code in (0, -signal.SIGKILL), told
-        # What the server reads after the process has ended belongs to this kill or the next one.
+        server.wait_until_left()
         now_kept, now_asked = kept(folder), len(server.calls)
         lost += now_asked - asked - (now_kept - before)
         before, asked = now_kept, now_asked

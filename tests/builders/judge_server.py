@@ -64,6 +64,8 @@ class JudgeServer:
     def __enter__(self) -> Self:
         self._lock = threading.Lock()
         self._busy = 0
+        self._open = 0
+        self._closed = threading.Condition()
         self._stopping = threading.Event()
         self._http = _Server(("127.0.0.1", self.port), self._handler())
         self._http.judge = self
@@ -127,6 +129,21 @@ class JudgeServer:
         """Block until the server stops: the script of a server that hangs."""
         self._stopping.wait()
 
+    def wait_until_left(self) -> None:
+        """Block until every request of clients that have ended is in `calls`, and their connections are closed."""
+        # Connections are accepted in their order, so those of the clients before this one.
+        with socket.create_connection(("127.0.0.1", self.port)) as own:
+            own.sendall(b"GET /v1/models HTTP/1.0\r\n\r\n")
+            while own.recv(65_536):
+                pass
+        with self._closed:
+            assert self._closed.wait_for(lambda: not self._open, timeout=30)
+
+    def count_connection(self, change: int) -> None:
+        with self._closed:
+            self._open += change
+            self._closed.notify_all()
+
     def pause(self, seconds: float) -> bool:
         """Wait; True as soon as the server stops or a client has left."""
         return self._stopping.wait(seconds) or self.left.is_set()
@@ -148,6 +165,16 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     judge: JudgeServer
+
+    def process_request(self, *connection: Any) -> None:
+        self.judge.count_connection(1)
+        super().process_request(*connection)
+
+    def process_request_thread(self, *connection: Any) -> None:
+        try:
+            super().process_request_thread(*connection)
+        finally:
+            self.judge.count_connection(-1)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):

@@ -447,15 +447,14 @@ class BatchQueue:
 
     async def _lines(self, file: str) -> AsyncIterator[BatchLine]:
         """The lines of a file that are lines of a batch."""
-        invalid = 0
+        warned = False
         async for raw in self._service.lines(file):
             line = BatchLine.read(raw)
             if line is not None:
                 yield line
-            else:
-                invalid += bool(raw.strip())
-        if invalid:
-            _log.warning("%d lines of file %s are not lines of a batch", invalid, file)
+            elif raw.strip() and not warned:  # at once: the run may end with the last good line
+                _log.warning("file %s has lines that are not lines of a batch", file)
+                warned = True
 
     def _handle_refused(self, row: int, batch: _Batch, state: BatchState) -> None:
         """A batch was not started: the queue is full, or its file is not accepted."""
