@@ -35,6 +35,7 @@ _SHINGLE_WORDS = 3
 # Texts with less than this of their words in common, as they stand, are not cut into stems: that
 # takes twenty times as long, and endings and stopwords do not make up for more.
 _MIN_WORD_JACCARD = 0.4
+_SKETCH_BITS = 4_096  # of a sketch: two of a hundred words then seldom share one by chance
 _ROUNDING = 1e-9
 
 
@@ -55,6 +56,33 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.lower().split())
 
 
+@lru_cache(maxsize=32_768)
+def _sketch(text: str) -> tuple[int, int, int]:
+    """A number with one bit set for each different word of a text, and two counts.
+
+    They are of the words, and of those that share their bit with another one. A sketch has a
+    thirtieth of the words' own size, so that those of a whole run can be kept.
+    """
+    words = _word_set(text)
+    bits = bytearray(_SKETCH_BITS // 8)
+    for word in words:
+        place = hash(word) % _SKETCH_BITS
+        bits[place >> 3] |= 1 << (place & 7)
+    sketch = int.from_bytes(bits, "little")
+    return sketch, len(words), len(words) - sketch.bit_count()
+
+
+def _may_be_similar(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
+    """Whether two texts' words may have a Jaccard similarity of 0.4, by their sketches.
+
+    Never wrongly False: each bit that only one of them has set stands for one word or more that
+    the other one lacks.
+    """
+    (bits, count, hidden), (other_bits, other_count, other_hidden) = one, other
+    shared = (bits & other_bits).bit_count() + min(hidden, other_hidden)
+    return shared >= _MIN_WORD_JACCARD * (count + other_count - shared)
+
+
 def is_near_duplicate(one: str, other: str) -> bool:
     """Whether two texts are near-duplicates.
 
@@ -73,9 +101,11 @@ def is_near_duplicate(one: str, other: str) -> bool:
     """
     if not (one.strip() and other.strip()):
         return False
-    return jaccard_at_least(
-        _word_set(one), _word_set(other), _MIN_WORD_JACCARD
-    ) and jaccard_at_least(_shingles(one), _shingles(other), _MIN_SHINGLE_JACCARD)
+    return (
+        _may_be_similar(_sketch(one), _sketch(other))
+        and jaccard_at_least(_word_set(one), _word_set(other), _MIN_WORD_JACCARD)
+        and jaccard_at_least(_shingles(one), _shingles(other), _MIN_SHINGLE_JACCARD)
+    )
 
 
 def jaccard_at_least(here: frozenset[Any], there: frozenset[Any], least: float) -> bool:
