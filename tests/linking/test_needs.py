@@ -420,6 +420,8 @@ class TestStages:
             references=["It rests on Monday."],
         )  # fmt: skip
         assert found.owner == owner
+        if owner == "prompt":
+            assert found.evidence[0].reason_code == "negation_left_out"
 
     @pytest.mark.parametrize(
         ("query", "owner"),

@@ -92,11 +92,13 @@ class SearchTrail:
             return None
         held = _with_denial(passage_words, text)
         said = (turn.content for turn in case.history if turn.role == "user")
-        asked = _with_denial(
-            stems, " ".join((case.question, case.standalone_question or "", *said))
+        asked = _with_denial(stems, case.judged_question).union(
+            stems(" ".join((case.question, *said)))
         )
         kept = _with_denial(stems, " ".join(queries))
         mostly = pool.weight(asked - kept, passage_id) > pool.weight(kept, passage_id)
+        if kept <= asked and _DENIAL in asked - kept:  # a word in its place might say it, too
+            return {"query": queries[-1], "reason_code": "negation_left_out"}
         swapped = self._asks_for_another(held, asked, kept)
         if not (mostly or swapped or self._leaves_out(held, kept)):
             return None
@@ -118,16 +120,13 @@ class SearchTrail:
         )
 
     def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
-        """Whether the queries lack the question's denial, or words of it that the passage has.
+        """Whether the queries lack words that passage and question share, and add none of its words.
 
-        They add no word, and leave out a denial. Or they add none of the passage's words, and either
-        twice as many as were asked, as an imagined answer does and a rewording does not; or a found
-        passage is to them what the missed one is to the question: it has what that one has of the
-        words of both, and neither has words that only the other's has.
+        They add twice as many words as were asked, as an imagined answer does and a rewording does not;
+        or a found passage is to them what the missed one is to the question: it has what that one has
+        of the words of both, and neither has words that only the other's has.
         """
         lost, added, shared = asked - kept, kept - asked, asked & kept
-        if not added and _DENIAL in lost:
-            return True
         if not held & lost or held & added:
             return False
         found = (_with_denial(passage_words, passage.text) for passage in self.trace.retrieved)
@@ -148,15 +147,17 @@ class SearchTrail:
         asked, held = _words(question), _words(miss.text or "")
         missing = held - asked - _words(" ".join(call.query for call in calls))
         subject = _words(" ".join(NAME.findall(question)))
-        names = _words(" ".join(NAME.findall(" ".join(turn.content for turn in self.case.history))))
+        said = _words(" ".join(NAME.findall(" ".join(turn.content for turn in self.case.history))))
+        names = set(said)
         for call in calls:
             query = _words(call.query)
             followed = names & query - asked
+            strayed = followed - held
+            if strayed & said and said & missing:
+                return {"reason_code": "wrong_referent", "query": call.query}
             nameless = bool(subject) and not followed and subject.isdisjoint(query | held)
-            if names & missing and (nameless or not followed <= held):
+            if (names - said) & missing and (nameless or strayed):
                 code = "hop_without_name" if nameless else "wrong_first_hop"
-                if call is calls[0]:
-                    return {"reason_code": "wrong_referent", "query": call.query}
                 return {"reason_code": code, "query": call.query, "mode": "not_searched"}
             names |= _names(" ".join(texts.get(id_, "") for id_ in call.passages))
         return None

@@ -288,7 +288,7 @@ def test_lines_of_no_question_broken_ones_and_second_ones_do_no_harm(server, tmp
     with caplog.at_level(logging.WARNING):
         replies, _ = ask_all(server, tmp_path, 5)
     assert came(replies) == [True] * 5
-    assert caplog.text.count("file file-1 has lines that are not lines of a batch") == 1
+    assert caplog.text.count("file file-1 has invalid lines, which are ignored") == 1
 
 
 def test_a_judge_s_words_may_hold_what_others_take_for_the_end_of_a_line(server, tmp_path):

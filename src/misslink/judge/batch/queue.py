@@ -453,7 +453,7 @@ class BatchQueue:
             if line is not None:
                 yield line
             elif raw.strip() and not warned:  # at once: the run may end with the last good line
-                _log.warning("file %s has lines that are not lines of a batch", file)
+                _log.warning("file %s has invalid lines, which are ignored", file)
                 warned = True
 
     def _handle_refused(self, row: int, batch: _Batch, state: BatchState) -> None:
