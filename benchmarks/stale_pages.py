@@ -42,6 +42,7 @@ MEASURED = {
     "changes_by_newcomers": (),
     "clustered_coverage": ("stats",),
     "cost": ("engines", "io", "pipeline", "report", "retrieval", *_LINKING),
+    "cost_profile": ("engines", "io", "pipeline", "report", "retrieval", *_LINKING),
     "cranfield": ("retrieval", "stats"),
     "failure_threads": ("report/failure_threads.py",),
     "gate_errors": ("comparison", "gates", "stats"),

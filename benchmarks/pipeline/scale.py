@@ -42,7 +42,7 @@ STAGES = ("reading", "level 1", "judge", "link", "writing")
 MB = 2**20
 
 
-def one(folder: Path, judge: str) -> dict[str, Any]:
+def one(folder: Path, judge: str = "program") -> dict[str, Any]:
     """Evaluate the files of a folder in this process; seconds of CPU and wall by stage."""
     begun = {"reading": _now()}
 
