@@ -99,18 +99,21 @@ class Qrels:
             order = np.argsort(query, kind="stable")
             query, documents, grades = query[order], documents.take(order), grades[order]
         start = arrays.segment_offsets(np.bincount(query, minlength=len(ids)))
-        encoded = documents.dictionary_encode()
-        pair = query * len(encoded.dictionary) + encoded.indices.to_numpy()
-        by_pair = np.argsort(pair, kind="stable")
-        repeated = by_pair[1:][np.diff(pair[by_pair]) == 0]
-        if len(repeated):
-            row = int(repeated.min())
-            raise table.error(
-                row if order is None else int(order[row]),
-                f"the document '{documents[row].as_py()}' is judged twice for query "
-                f"'{ids[int(query[row])].as_py()}'; keep one",
-            )
-        return cls(table.name, ids.to_pylist(), start, grades.astype(np.int64), documents)
+        qrels = cls(table.name, ids.to_pylist(), start, grades.astype(np.int64), documents)
+        hashed = np.sort(query << arrays.HASH_BITS | qrels.hashes)
+        if (hashed[1:] == hashed[:-1]).any():  # or two documents have one hash
+            encoded = documents.dictionary_encode()
+            pair = query * len(encoded.dictionary) + encoded.indices.to_numpy()
+            by_pair = np.argsort(pair, kind="stable")
+            repeated = by_pair[1:][np.diff(pair[by_pair]) == 0]
+            if len(repeated):
+                row = int(repeated.min())
+                raise table.error(
+                    row if order is None else int(order[row]),
+                    f"the document '{documents[row].as_py()}' is judged twice for query "
+                    f"'{ids[int(query[row])].as_py()}'; keep one",
+                )
+        return qrels
 
     def __len__(self) -> int:
         """Return the number of queries."""
