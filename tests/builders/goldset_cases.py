@@ -25,8 +25,7 @@ CASE = {
 def cases(draw, most=12):
     ids = draw(st.lists(IDS, unique=True, min_size=1, max_size=most))
     return tuple(
-        Case(id=case_id, **{name: draw(value) for name, value in CASE.items()})
-        for case_id in ids
+        Case(id=case_id, **{name: draw(value) for name, value in CASE.items()}) for case_id in ids
     )
 
 
