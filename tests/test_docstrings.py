@@ -61,9 +61,18 @@ def members(node):
     return found
 
 
+def definitions(node):
+    """The functions and classes in a node, at any depth; expressions hold none."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield child
+            yield from definitions(child)
+
+
 def wrong_names(path):
-    tree = syntax(path)
-    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    defined = list(definitions(syntax(path)))
+    classes = {node.name: node for node in defined if isinstance(node, ast.ClassDef)}
 
     def known(node):
         own = members(node)
@@ -72,13 +81,11 @@ def wrong_names(path):
                 own |= known(classes[base.id])
         return own
 
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            there, where = parameters(node), ("Parameters",)
-        elif isinstance(node, ast.ClassDef):
+    for node in defined:
+        if isinstance(node, ast.ClassDef):
             there, where = known(node), ("Parameters", "Attributes")
         else:
-            continue
+            there, where = parameters(node), ("Parameters",)
         found = sections(ast.get_docstring(node) or "")
         place = f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}"
         yield from (f"{place}: section {title}" for title in found.keys() - KNOWN)

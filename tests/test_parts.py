@@ -5,6 +5,7 @@ import gzip
 import json
 import shutil
 from collections import Counter
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,6 @@ from misslink.types import Link, LinkRow, ScoreRow, Trace, Verdict
 
 GROUND = "The ferry to {} leaves from pier {} at {} in the morning."
 TOWNS = ("Alder", "Birk", "Cedar", "Dale", "Elm", "Fern", "Gorse", "Hazel", "Iris", "Juniper")
-
-
-@pytest.fixture
-def at_home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def write_inputs(folder):
@@ -85,6 +80,24 @@ def evaluated(out, **files):
     assert code == 0
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Inputs, and a run of them in ./run."""
+    folder = tmp_path_factory.mktemp("made")
+    with chdir(folder):
+        write_inputs(folder)
+        evaluated("run")
+    return folder
+
+
+@pytest.fixture
+def at_home(made, tmp_path, monkeypatch):
+    """A copy of them for each test."""
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 def readings():
     """What each command that reads a run prints or writes."""
     run = read_complete_run("run")
@@ -103,10 +116,8 @@ def readings():
 
 
 def test_each_command_says_the_same_of_a_run_that_is_not_held(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("first")
     evaluated("other", traces="worse.jsonl")
-    shutil.copytree("first", "run")
+    shutil.copytree("run", "first")
     whole = dict(readings())
     assert read_run("run").scores[0] == read_run("run").verdicts[0]
     shutil.rmtree("run")
@@ -118,8 +129,6 @@ def test_each_command_says_the_same_of_a_run_that_is_not_held(at_home, monkeypat
 
 
 def test_what_is_not_held_is_read_again_and_can_be_selected(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     whole = read_run("run")
     part = (at_home / "run/verdicts.jsonl").stat().st_size // 2
     monkeypatch.setattr(parts, "HELD_BYTES", part + 1_000 * len(whole.verdicts) // 2)
@@ -144,8 +153,6 @@ def test_what_is_not_held_is_read_again_and_can_be_selected(at_home, monkeypatch
 
 
 def test_a_packed_part_is_held_whole(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     whole, path = read_run("run"), at_home / "run/links.jsonl"
     path.write_bytes(gzip.compress(path.read_bytes()))
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
@@ -153,8 +160,6 @@ def test_a_packed_part_is_held_whole(at_home, monkeypatch):
 
 
 def test_a_broken_line_and_a_file_that_changes_are_a_sentence(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     run, path = read_run("run"), at_home / "run/links.jsonl"
     text = path.read_bytes()
@@ -168,23 +173,19 @@ def test_a_broken_line_and_a_file_that_changes_are_a_sentence(at_home, monkeypat
 
 
 def test_an_evaluation_that_holds_nothing_writes_the_same_run(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("whole")
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     evaluated("streamed")
     for name in ("cases.jsonl", "traces.jsonl", "verdicts.jsonl", "links.jsonl"):
-        assert Path("streamed", name).read_bytes() == Path("whole", name).read_bytes()
+        assert Path("streamed", name).read_bytes() == Path("run", name).read_bytes()
     whole, streamed = (
-        json.loads(Path(name, "summary.json").read_text()) for name in ("whole", "streamed")
+        json.loads(Path(name, "summary.json").read_text()) for name in ("run", "streamed")
     )
     assert streamed == whole | {"run": "streamed"}
-    whole, streamed = (Path(name, "report.html").read_text() for name in ("whole", "streamed"))
+    whole, streamed = (Path(name, "report.html").read_text() for name in ("run", "streamed"))
     assert abs(len(whole) - len(streamed)) < 200  # their names and times
 
 
 def test_a_disk_that_is_full_in_the_middle_leaves_the_former_run(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     former = {path.name: path.read_bytes() for path in Path("run").iterdir()}
 
     def full(self, items):
@@ -202,7 +203,6 @@ def test_a_disk_that_is_full_in_the_middle_leaves_the_former_run(at_home, monkey
 
 
 def test_of_a_run_that_is_not_held_only_rows_stay_in_memory(at_home, monkeypatch):
-    write_inputs(at_home)
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     monkeypatch.setattr(parts, "_RECENT", 1)
     run = misslink.evaluate(
@@ -210,7 +210,7 @@ def test_of_a_run_that_is_not_held_only_rows_stay_in_memory(at_home, monkeypatch
         traces="traces.jsonl",
         corpus="corpus.jsonl",
         cache=None,
-        out="run",
+        out="alone",
         embedding="none",
     )
     gc.collect()
@@ -222,23 +222,19 @@ def test_of_a_run_that_is_not_held_only_rows_stay_in_memory(at_home, monkeypatch
 
 
 def test_runs_with_other_labels_compare_alike_where_they_are_not_held(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("first")
     gold = Path("gold.jsonl").read_text(encoding="utf-8").replace('["Birk"]', '["Birk", "Cedar"]')
     Path("labels.jsonl").write_text(gold, encoding="utf-8")
     evaluated("other", goldset="labels.jsonl", traces="worse.jsonl")
-    whole = said("compare", "first", "other", "--json")
+    whole = said("compare", "run", "other", "--json")
     assert json.loads(whole[1])["notes"]  # of the other labels
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
-    assert said("compare", "first", "other", "--json") == whole
-    pair = read_run("first"), read_run("other")
+    assert said("compare", "run", "other", "--json") == whole
+    pair = read_run("run"), read_run("other")
     rows = [link for run in share_cases(pair, {"c0", "c1"}).runs for link in run.links.light]
     assert [type(row) for row in rows] == [LinkRow] * 4  # relinked, and stored
 
 
 def test_a_page_reads_what_is_not_held_a_few_times(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     run, read, item = read_run("run"), Counter(), parts.PartStore.item
 
@@ -253,8 +249,6 @@ def test_a_page_reads_what_is_not_held_a_few_times(at_home, monkeypatch):
 
 
 def test_groups_of_disagreements_read_only_their_own_cases(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     said("calibrate", "run", "--labels", "labels.jsonl", "--json")
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     run, read, item = read_run("run"), Counter(), parts.PartStore.item
@@ -270,8 +264,6 @@ def test_groups_of_disagreements_read_only_their_own_cases(at_home, monkeypatch)
 
 
 def test_labels_change_links_that_are_not_held_where_they_say_so(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     said("calibrate", "run", "--labels", "labels.jsonl", "--json")
     whole = apply_labels(read_run("run"))
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
@@ -288,8 +280,6 @@ def test_labels_change_links_that_are_not_held_where_they_say_so(at_home, monkey
 
 
 def test_a_result_is_saved_without_reading_the_run_again(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     saved, read = SavedRun.open("run"), []
     one_part = run_folder._read_part
     monkeypatch.setattr(
@@ -303,8 +293,6 @@ def test_a_result_is_saved_without_reading_the_run_again(at_home, monkeypatch):
 
 
 def test_rows_of_two_runs_share_what_is_equal(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     pairs = list(zip(read_run("run").scores, read_run("run").scores, strict=True))
     assert all(a is b for pair in pairs for a, b in zip(*pair, strict=True))
@@ -314,8 +302,6 @@ def test_rows_of_two_runs_share_what_is_equal(at_home, monkeypatch):
 
 
 def test_of_a_file_too_large_to_be_held_no_item_is_held_while_it_is_read(at_home, monkeypatch):
-    write_inputs(at_home)
-    evaluated("run")
     size = Path("run/verdicts.jsonl").stat().st_size
     lines = len(read_run("run").verdicts)
     held = []

@@ -41,9 +41,8 @@ def shortened(expression):
 
 def texts(path):
     """The texts of a module that hold a sentence, in order, each once."""
-    tree = syntax(path)
-    skipped = set()
-    for node in ast.walk(tree):
+    nodes, skipped = list(ast.walk(syntax(path))), set()
+    for node in nodes:
         if isinstance(node, ast.Expr):  # docstrings
             skipped.add(node.value)
         if isinstance(node, ast.keyword) and node.arg == "keywords":  # words, and no sentence
@@ -51,7 +50,7 @@ def texts(path):
         if isinstance(node, ast.JoinedStr):
             skipped |= set(ast.walk(node)) - {node}
     found = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         text = None if node in skipped else text_of(node)
         is_sentence = text and len(text.split()) >= 4 and re.search(r"[a-z]{3} [a-z]{2}", text)
         if is_sentence and not CODE.search(text):

@@ -1,12 +1,16 @@
 """misslink report: its forms, where they are written, and where they are not."""
 
 import json
+import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from misslink.cli.main import app
 from misslink.io.run_folder import report_file
 from misslink.registry import exporters
 
@@ -22,24 +26,34 @@ TRACES = [
 ]
 
 
+EVALUATE = (
+    *("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl"),
+    *("--judge", "heuristic", "--out", "run"),
+)
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
+    """A run of two cases, one of them a miss, in ./run, with what it was made of."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    with chdir(folder):
+        for name, rows in (("gold.jsonl", CASES), ("traces.jsonl", TRACES)):
+            text = "".join(f"{json.dumps(row)}\n" for row in rows)
+            Path(name).write_text(text, encoding="utf-8")
+        done = CliRunner().invoke(app, EVALUATE)
+        assert done.exit_code == 0, done.output
+    return folder
+
+
 @pytest.fixture
-def run(misslink):
-    """A run of two cases, one of them a miss, in ./run."""
-
-    def write(name, rows):
-        Path(name).write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-
-    write("gold.jsonl", CASES)
-    write("traces.jsonl", TRACES)
-    evaluate(misslink)
+def run(evaluated):
+    """A copy of it for each test."""
+    shutil.copytree(evaluated, ".", dirs_exist_ok=True)
     return Path("run")
 
 
 def evaluate(misslink, *options):
-    code, _, err = misslink(
-        *("evaluate", "--traces", "traces.jsonl", "--goldset", "gold.jsonl"),
-        *("--judge", "heuristic", "--out", "run", *options),
-    )
+    code, _, err = misslink(*EVALUATE, *options)
     assert code == 0, err
 
 

@@ -2,6 +2,7 @@ import contextlib
 import io
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -60,10 +61,10 @@ chain = RunnableLambda(answer)
 """
 
 
-@pytest.fixture
-def town(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory):
     """A run folder over traces whose retriever finds the needed passage in one of four cases."""
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path_factory.mktemp("town")
     gold, traces = [], []
     for n, question in enumerate(ASKED):
         gold.append({"id": f"c{n}", "question": question, "relevant": [f"p{n}"]})
@@ -71,14 +72,21 @@ def town(tmp_path, monkeypatch):
         listed = [{"id": f"p{m}", "text": TOWN[m]} for m in numbers]
         answer = TOWN[n] if n < 2 else "It is run by nine wardens with red hats."
         traces.append({"case_id": f"c{n}", "retrieved": listed, "answer": answer})
-    write("gold.jsonl", gold)
-    write("traces.jsonl", traces)
-    write("corpus.jsonl", [{"id": f"p{n}", "text": text} for n, text in enumerate(TOWN)])
-    (tmp_path / "town.txt").write_text("\n".join(TOWN), encoding="utf-8")
-    (tmp_path / "app.py").write_text(APP, encoding="utf-8")
-    misslink.evaluate(
-        goldset="gold.jsonl", traces="traces.jsonl", judge="heuristic", out="run", k=2, cache=None
-    )
+    with contextlib.chdir(folder):
+        write("gold.jsonl", gold)
+        write("traces.jsonl", traces)
+        write("corpus.jsonl", [{"id": f"p{n}", "text": text} for n, text in enumerate(TOWN)])
+        Path("town.txt").write_text("\n".join(TOWN), encoding="utf-8")
+        Path("app.py").write_text(APP, encoding="utf-8")
+        files = {"goldset": "gold.jsonl", "traces": "traces.jsonl"}
+        misslink.evaluate(**files, judge="heuristic", out="run", k=2, cache=None)
+    return folder
+
+
+@pytest.fixture
+def town(evaluated, tmp_path):
+    """A copy of it for each test."""
+    shutil.copytree(evaluated, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 import statistics
+from functools import cache
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -43,6 +44,11 @@ from scripted_judge import ScriptedJudge, judged, plain, referenced
 WORDS = "the old station near a wide harbour lit its granite lantern for every ship".split()  # noqa: SIM905
 
 
+@cache  # many tests read the same ones
+def prompts_in(language):
+    return BUILT_IN if language == "en" else Prompts.from_spec(language)
+
+
 def passage(n_words, start):
     return " ".join(WORDS[(start + i) % len(WORDS)] for i in range(n_words))
 
@@ -53,7 +59,7 @@ def test_the_default_question_costs_at_most_1900_tokens_on_the_agreed_case(langu
 
     Other languages take more characters for the same and may cost 2,000.
     """
-    prompts = BUILT_IN if language == "en" else Prompts.from_spec(language)
+    prompts = prompts_in(language)
     passages = tuple(passage(150, i) for i in range(4))
     answer = " ".join(f"The {passage(18, i)} is old." for i in range(5))
     asked = "Which harbour has the lantern of granite?", passages, answer, (answer[:300],)
@@ -113,10 +119,10 @@ def schema_words(node):
     return fields, values
 
 
-@pytest.mark.parametrize("prompts", [BUILT_IN, *map(Prompts.from_spec, prompt_languages())])
+@pytest.mark.parametrize("language", ["en", *prompt_languages()])
 @pytest.mark.parametrize("name", BUILT_IN.names())
-def test_a_prompt_names_every_field_and_value_of_its_schema_and_no_other(name, prompts):
-    prompt, schema = prompts.load(name), SCHEMAS[name]
+def test_a_prompt_names_every_field_and_value_of_its_schema_and_no_other(name, language):
+    prompt, schema = prompts_in(language).load(name), SCHEMAS[name]
     assert (
         schema.__name__.removeprefix("Conversation").removesuffix("WithReference") == prompt.schema
     )
@@ -340,7 +346,7 @@ def test_a_folder_is_named_by_its_path_or_its_language(tmp_path):
 @pytest.mark.parametrize("name", BUILT_IN.names())
 @pytest.mark.parametrize("language", prompt_languages())
 def test_a_language_has_every_prompt_in_the_same_version_and_asks_for_the_same(name, language):
-    prompt, built_in = Prompts.from_spec(language).load(name), BUILT_IN.load(name)
+    prompt, built_in = prompts_in(language).load(name), BUILT_IN.load(name)
     assert prompt.path != built_in.path, "this prompt is missing, and English is asked instead"
     assert prompt.ref.version == built_in.ref.version
     assert prompt.schema == built_in.schema
@@ -394,7 +400,7 @@ def test_what_an_examination_left_out_is_asked_for_whole_and_fenced():
 
 @pytest.mark.parametrize("language", ["en", *prompt_languages()])
 def test_references_are_explained_only_where_there_are_some(language):
-    prompts = BUILT_IN if language == "en" else Prompts.from_spec(language)
+    prompts = prompts_in(language)
     systems = [
         examine("q", ("p",), "a", references, prompts=prompts).messages[0]["content"]
         for references in ((), ("r",))

@@ -1,5 +1,7 @@
 """The cases of `benchmarks/linking/attribution_kinds.py` are what they say: each need is lost where planted."""
 
+from functools import cache
+
 import pytest
 
 import attribution_kinds as bench
@@ -8,30 +10,39 @@ from unseen.planted import WORLDS
 from unseen.runs import RUNS
 
 pytestmark = pytest.mark.source
-APPS = [bench.plant(world, KINDS) for world in WORLDS]
-CASES = [(app, case) for app, cases in APPS for case in cases]
 
 
-def states_all(app, case, texts):
-    """Whether texts state everything that a right answer has to state."""
-    held = app.held(texts)
+@cache
+def planted():
+    """The cases of every world, each with its app."""
+    apps = [bench.plant(world, KINDS) for world in WORLDS]
+    return [(app, case) for app, cases in apps for case in cases]
+
+
+def states_all(held, case):
+    """Whether what texts hold is everything that a right answer has to state."""
     return all(value in held.get(fact, {}) for fact, value in case.needs)
+
+
+@cache
+def held_by_index(app):
+    return app.held(list(app.corpus.values()))
 
 
 def test_there_are_at_least_thirty_kinds_with_ten_cases_in_ten_domains():
     assert len(KINDS) >= 30
     assert len(WORLDS) >= 10
-    assert len({case.case_id for _, case in CASES}) * len(WORLDS) == len(CASES)
+    assert len({case.case_id for _, case in planted()}) * len(WORLDS) == len(planted())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_needs_are_lost_where_they_were_planted(kind):
-    for app, case in CASES:
+    for app, case in planted():
         if case.kind != kind or not case.needs:
             continue
-        shown = states_all(app, case, app.shown(case))
-        retrieved = states_all(app, case, [app.corpus[one] for one in case.retrieved])
-        indexed = states_all(app, case, list(app.corpus.values()))
+        shown = states_all(app.held(app.shown(case)), case)
+        retrieved = states_all(app.held([app.corpus[one] for one in case.retrieved]), case)
+        indexed = states_all(held_by_index(app), case)
         if case.lost in (None, "answer", "data"):
             assert shown, case
         else:
@@ -45,7 +56,7 @@ def test_needs_are_lost_where_they_were_planted(kind):
 
 
 def test_answers_without_a_failure_are_right_or_decline_rightly():
-    for _, case in CASES:
+    for _, case in planted():
         said = {fact: value for one in case.answer for fact, value in one.stated or ()}
         right = all(said.get(fact) == value for fact, value in case.needs)
         invents = any(one.stated is None for one in case.answer)

@@ -19,19 +19,22 @@ TELLING = ("faithfulness", "correctness", "abstention")
 subsets = st.lists(st.sampled_from(IDS), unique=True, max_size=3)
 
 
+# Made once, since a strategy that is made in each draw is checked in each.
+labels = st.one_of(
+    st.builds(lambda ids: {"relevant": ids}, subsets),
+    st.builds(
+        lambda grades: {"relevant": grades},
+        st.dictionaries(st.sampled_from(IDS), st.integers(0, 2), max_size=3),
+    ),
+    st.builds(lambda sets: {"relevant_any": sets}, st.lists(subsets, max_size=3)),
+    st.builds(lambda ids: {"evidence": [TEXTS[i] for i in ids]}, subsets),
+)
+claimed = st.lists(st.sampled_from(("supported", "unsupported", "contradicted")), max_size=3)
+
+
 @st.composite
 def cases(draw):
-    gold = draw(
-        st.one_of(
-            st.builds(lambda ids: {"relevant": ids}, subsets),
-            st.builds(
-                lambda grades: {"relevant": grades},
-                st.dictionaries(st.sampled_from(IDS), st.integers(0, 2), max_size=3),
-            ),
-            st.builds(lambda sets: {"relevant_any": sets}, st.lists(subsets, max_size=3)),
-            st.builds(lambda ids: {"evidence": [TEXTS[i] for i in ids]}, subsets),
-        )
-    )
+    gold = draw(labels)
     references = draw(st.sampled_from(((), ("In 1900.",))))
     answerable = draw(st.sampled_from((None, True, False)))
     return Case(id="1", question="q", references=references, answerable=answerable, **gold)
@@ -39,9 +42,7 @@ def cases(draw):
 
 @st.composite
 def claims(draw, unfaithful):
-    supports = draw(
-        st.lists(st.sampled_from(("supported", "unsupported", "contradicted")), max_size=3)
-    )
+    supports = draw(claimed)
     kept = [s for s in supports if unfaithful or s == "supported"]
     if unfaithful and all(s == "supported" for s in kept):
         kept.append("unsupported")

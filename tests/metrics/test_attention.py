@@ -44,6 +44,30 @@ def test_what_is_no_attention_is_refused(attention, positions, said):
         attention_share(attention, positions)
 
 
+def test_weights_of_a_torch_layer_are_measured():
+    """As `transformers` returns them, for the answer's rows alone; each token sees those before it."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layer = torch.nn.MultiheadAttention(16, num_heads=2, batch_first=True)
+    context, answer, texts = range(2, 12), range(16, 20), torch.randn(1, 20, 16)
+    later = torch.ones(20, 20, dtype=torch.bool).triu(1)
+
+    def share(hidden):
+        options = {"attn_mask": later | hidden, "average_attn_weights": False}
+        with torch.no_grad():
+            _, seen = layer(texts, texts, texts, **options)
+        attention = torch.stack([seen, seen])[:, 0, :, list(answer), :]
+        assert attention.shape == (2, 2, 4, 20)
+        return attention_share(attention, context), seen[0, :, answer][..., context]
+
+    measured, of_context = share(torch.zeros(20, dtype=torch.bool))
+    assert 0.1 < measured < 0.9
+    assert measured == pytest.approx(of_context.sum(-1).mean().item())
+    blind, _ = share(torch.isin(torch.arange(20), torch.tensor(context)))
+    assert blind == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.slow  # to import the library takes 5 s
 def test_a_model_with_open_weights_is_measured():
     """Untrained, so that attention is nearly even over the tokens that each one may see."""
     torch = pytest.importorskip("torch")

@@ -24,6 +24,23 @@ FACTS = (
 SUPPORTS = st.sampled_from(["supported", "contradicted", "unsupported"])
 AGREES = st.sampled_from(["agrees", "contradicts", "silent"])
 ANSWERS = st.sampled_from(["states", "contradicts", "omits"])
+# Made once: a strategy that is made in each draw is checked in each, which takes as long as to draw.
+TEXT = st.sampled_from([*FACTS, "It has a casino."])
+TEXTS = st.lists(st.sampled_from(FACTS), unique=True, max_size=4)
+IDS = st.lists(st.sampled_from([f"p-{n}" for n in range(4)]), unique=True, max_size=3)
+SETS = st.lists(IDS.filter(bool), max_size=2)
+SENTENCES = st.lists(st.tuples(TEXT, st.none() | st.integers(0, 5)), min_size=1, max_size=3)
+CLAIMS = st.lists(
+    st.tuples(TEXT, SUPPORTS, st.none() | TEXT, AGREES, st.floats(0, 1)),
+    max_size=4,
+    unique_by=lambda item: item[:4],
+)
+STATED = st.lists(st.tuples(st.integers(1, 3), TEXT, ANSWERS, st.floats(0, 1)), max_size=4)
+REST = {
+    "response": st.sampled_from(["answers", "partly", "evades", "declines"]),
+    **{name: st.none() | st.sampled_from(values) for name, values in OPTIONAL_FIELDS.items()},
+}
+ANSWERABLE = st.none() | st.booleans()
 
 
 @dataclass(frozen=True)
@@ -83,42 +100,28 @@ def cite(ask):
 
 @st.composite
 def drawn(draw):
-    texts = draw(st.lists(st.sampled_from(FACTS), unique=True, max_size=4))
-    some_text = st.sampled_from([*FACTS, "It has a casino."])
-    share = st.floats(0, 1)
-    claim = st.tuples(some_text, SUPPORTS, st.none() | some_text, AGREES, share)
-    ids = st.lists(st.sampled_from([f"p-{n}" for n in range(4)]), unique=True, max_size=3)
+    texts = draw(TEXTS)
     references = draw(st.integers(0, 2))
     case = Case(
         id="1",
         question="What of the harbour?",
-        relevant=draw(ids),
-        relevant_any=draw(st.lists(ids.filter(bool), max_size=2)),
+        relevant=draw(IDS),
+        relevant_any=draw(SETS),
         references=["r"] * references,
-        answerable=draw(st.none() | st.booleans()),
+        answerable=draw(ANSWERABLE),
     )
-    sentences = draw(
-        st.lists(st.tuples(some_text, st.none() | st.integers(0, 5)), min_size=1, max_size=3)
-    )
+    sentences = draw(SENTENCES)
     answer = " ".join(text if cited is None else f"{text} [p-{cited}]" for text, cited in sentences)
     return Drawn(
         texts=tuple(texts),
-        claims=tuple(draw(st.lists(claim, max_size=4, unique_by=lambda item: item[:4]))),
+        claims=tuple(draw(CLAIMS)),
         relevant=tuple(
             (n, draw(st.booleans())) for n in range(1, len(texts) + draw(st.integers(0, 1)))
         ),
-        stated=tuple(
-            draw(st.lists(st.tuples(st.integers(1, 3), some_text, ANSWERS, share), max_size=4))
-        ),
+        stated=tuple(draw(STATED)),
         case=case,
         answer=answer,
-        rest={
-            "response": draw(st.sampled_from(["answers", "partly", "evades", "declines"])),
-            **{
-                name: draw(st.none() | st.sampled_from(values))
-                for name, values in OPTIONAL_FIELDS.items()
-            },
-        },
+        rest={name: draw(value) for name, value in REST.items()},
     )
 
 

@@ -1,6 +1,8 @@
 """A saved run is judged again without its app, and then two runs are of one judge."""
 
 import json
+import shutil
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -24,15 +26,24 @@ from misslink.types import Verdict
 COUNT = 12
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A run of an app that is gone, in ./main."""
+    folder = tmp_path_factory.mktemp("saved")
+    with chdir(folder):
+        short_cases(COUNT)
+        misslink.evaluate("app.py:app", "gold.jsonl", out="main", cache=None)
+        assert app_was_asked() == COUNT
+        Path("app.py").unlink()
+        Path("gold.jsonl").unlink()
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def _saved_run(tmp_path, monkeypatch):
-    """A run of an app that is gone."""
+def _saved_run(saved, tmp_path, monkeypatch):
+    """A copy of it for each test."""
+    shutil.copytree(saved, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    short_cases(COUNT)
-    misslink.evaluate("app.py:app", "gold.jsonl", out="main", cache=None)
-    assert app_was_asked() == COUNT
-    Path("app.py").unlink()
-    Path("gold.jsonl").unlink()
 
 
 def strict(ask):

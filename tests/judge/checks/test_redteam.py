@@ -56,8 +56,9 @@ def by_server(server, suite=FAITHFULNESS, **options):
 def payload_of(body):
     """What the texts of a question hold beside those of the cases: the attack."""
     for label, text in fenced(body):
-        for own in OWN:
-            if fold(text) != own and own in fold(text):
+        folded = fold(text)
+        for own in OWN - {folded}:
+            if own in folded:
                 kept = [line for line in text.split("\n") if fold(line) not in OWN]
                 return label, "\n".join(kept)
     return None, None
