@@ -101,15 +101,15 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
     >>> related_share("The ferry leaves at nine.", "Gulls nest under the roof.") is not None
     False
     """
-    share = shared_stem_share(claim, passage)
+    asked, held = content_stems(claim), passage_words(passage)
+    share = len(asked & held) / len(asked) if asked else 0.0
     if share >= MIN_SHARED_STEMS:
         return share
-    short = len(content_stems(claim)) <= SHORT_CLAIM
-    by_question = short and not content_stems(question).isdisjoint(passage_words(passage))
+    if len(asked) <= SHORT_CLAIM and not held.isdisjoint(content_stems(question)):
+        return share
     words, others = short_words(claim), short_words(passage)
     tells = min(len(words), len(others)) >= MIN_LANGUAGE_WORDS
-    other_language = tells and len(words & others) < MIN_COMMON_WORDS * len(words)
-    return share if by_question or other_language else None
+    return share if tells and len(words & others) < MIN_COMMON_WORDS * len(words) else None
 
 
 def render_claim_needs(

@@ -391,8 +391,7 @@ class OwnerRules:
         """The stage that lost what a claim, or the answer, needed; None where the prompt held it."""
         if lost is not None and lost.is_lost:
             return self._explain_miss(index, lost)
-        unstated = (row for row in self.table.rows if row.need.stated != "states")
-        if any(row.is_unknown for row in ((need,) if need is not None else unstated)):
+        if self.table.unknown if need is None else need.is_unknown:
             return _because("inconclusive", "unknown_sufficiency", index)
         return None
 
@@ -558,15 +557,18 @@ class OwnerRules:
 
         Relevant is what is labelled, judged relevant or holds the need.
         """
-        known, question = self.known, self.known.case.judged_question
-        rests_on = {item.passage_id for item in claim.evidence}
+        known, rests_on = self.known, {item.passage_id for item in claim.evidence}
+        trusted = known.relevant if self.level in LABELLED or not known.by_heuristic else ()
         holder = need.need.passage_id if need else None
-        trusted = self.level in LABELLED or not known.by_heuristic
-        relevant = ((known.relevant if trusted else frozenset()) | {holder}) - rests_on
-        texts = [passage.text for passage in known.context if passage.id in relevant]
-        for one in self.locator.candidates:
-            texts += [one.text] if one.labelled or one.miss.passage_id == holder else []
-        cited = [passage.text for passage in known.context if passage.id in rests_on]
+        cited, texts = list[str](), list[str]()
+        for one in known.context:
+            if one.id in rests_on:
+                cited.append(one.text)
+            elif one.id == holder or one.id in trusted:
+                texts.append(one.text)
+        for each in self.locator.candidates:
+            texts += [each.text] if each.labelled or each.miss.passage_id == holder else []
+        question = known.case.judged_question
         return any(_is_copy(*pair, question) for pair in product(cited, texts))
 
     def _note(self) -> FailureEvidence | None:
