@@ -281,41 +281,34 @@ def link_claims(
         One for each claim, in their order; empty where no missed passage's text is known.
     """
     known = [(each, text) for each in missed if (text := each.text or each.evidence)]
-    return tuple(
-        _strongest_link(index, claim, known, said or {}) for index, claim in claims if known
-    )
+    links = []
+    for index, claim in claims if known else ():
+        pairs = (
+            (each, (said or {}).get((claim.text, text)) or _relate(claim.text, text))
+            for each, text in known
+        )
+        passage, relation = max(pairs, key=_strength)  # the first of equals
+        links.append(
+            ClaimLink(
+                index=index,
+                passage_id=passage.passage_id,
+                relation=relation.relation,
+                true_rank=passage.true_rank,
+                distance=passage.distance,
+                score=passage.score,
+                quote=relation.quote,
+                probability=relation.probability,
+                by=relation.by,
+            )
+        )
+    return tuple(links)
 
 
-def _strongest_link(
-    index: int,
-    claim: Claim,
-    known: Sequence[tuple[RetrievalMiss, str]],
-    said: PairRelations,
-) -> ClaimLink:
-    """The link of a claim to the passage that says most of it; the first of equals."""
-    pairs = [
-        (each, said.get((claim.text, text)) or _relate(claim.text, text)) for each, text in known
-    ]
-    passage, relation = max(
-        pairs,
-        key=lambda pair: (
-            _WEAKEST_FIRST.index(pair[1].relation),
-            pair[1].probability or 0.0,
-            pair[0].grade,
-            -(pair[0].true_rank or _NO_RANK),
-        ),
-    )
-    return ClaimLink(
-        index=index,
-        passage_id=passage.passage_id,
-        relation=relation.relation,
-        true_rank=passage.true_rank,
-        distance=passage.distance,
-        score=passage.score,
-        quote=relation.quote,
-        probability=relation.probability,
-        by=relation.by,
-    )
+def _strength(pair: tuple[RetrievalMiss, PairRelation]) -> tuple[float, ...]:
+    """How much a passage says of a claim."""
+    passage, said = pair
+    relation, rank = _WEAKEST_FIRST.index(said.relation), passage.true_rank or _NO_RANK
+    return relation, said.probability or 0.0, passage.grade, -rank
 
 
 def _relate(claim: str, passage: str) -> PairRelation:

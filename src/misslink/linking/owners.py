@@ -416,7 +416,7 @@ class OwnerRules:
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
         for item, text in zip(claim.evidence, texts, strict=True):
             relevant, own = item.passage_id in known.relevant, holder == item.passage_id
-            told = (relevant or answers or holder is not None) and (
+            told = (relevant or answers or holder in full) and (
                 derived or says_beyond(content_stems(item.quote), claim.text, question)
             )
             about = told and subject_names(question) <= passage_words(

@@ -59,12 +59,17 @@ class SearchTrail:
         full = {passage.id: passage.text for passage in self.trace.retrieved}
         for id_, shown in ((one.id, one.text) for one in self.trace.context(self.k)):
             text, stored = full[id_], self.stored_text(id_)
-            if id_ in self.trace.shown and fold(shown) != fold(text):
-                miss = RetrievalMiss(passage_id=id_, text=text, status="dropped_from_prompt")
-                changed.append(Candidate(miss, "prompt", {"reason_code": "passage_cut"}, False))
-            elif stored and is_another_text(stored, text):
-                miss = RetrievalMiss(passage_id=id_, text=stored, status="not_indexed")
-                changed.append(Candidate(miss, "index", {"reason_code": "stale_passage"}, False))
+            is_cut = id_ in self.trace.shown and fold(shown) != fold(text)
+            if is_cut or (stored and is_another_text(stored, text)):
+                miss = RetrievalMiss(
+                    passage_id=id_,
+                    text=text if is_cut else stored,
+                    status="dropped_from_prompt" if is_cut else "not_indexed",
+                )
+                clue = {"reason_code": "passage_cut" if is_cut else "stale_passage"}
+                changed.append(
+                    Candidate(miss, "prompt" if is_cut else "index", clue, labelled=False)
+                )
         return changed
 
     def stored_text(self, passage_id: str) -> str | None:
