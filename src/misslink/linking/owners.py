@@ -180,30 +180,19 @@ async def link_case(
     compared = [c.miss for c in candidates if c.labelled or c.miss.passage_id in holding]
     ties = link_claims(bad, compared, said)
     related = {tie.index: tie for tie in ties if tie.relation != "unrelated"}
-    found_owner = OwnerRules(known, level, table, locator, related, search, failed=failed).explain()
-    failure = found_owner["failure"]
+    link = OwnerRules(known, level, table, locator, related, search, failed=failed).link()
     is_inferred = level not in LABELLED or any(
         row.candidate and not row.candidate.labelled for row in table.rows
     )
-    if failure in MISS_MODES and is_inferred:
-        named = {item.passage_id for item in found_owner["evidence"]} | holding
+    if link.failure in MISS_MODES and is_inferred:
+        named = {item.passage_id for item in link.evidence} | holding
         losses = tuple(c.miss for c in candidates if c.miss.passage_id in named)
     by_reference = level == "unlabelled" and told.sufficient_judge == "unknown"
-    inferred = is_inferred and (failure in MISS_MODES or by_reference)
-    return Link(
-        case_id=case.id,
-        retrieval=level,
-        sufficient=table.sufficient,
-        sufficient_judge=known.sufficient_judge,
-        answer=known.answer,
-        correct=known.correct,
-        complete=known.complete,
-        missed=losses,
-        claims=ties,
-        searches=list_searches(trace, outcome),
-        basis="inferred" if inferred and failure in FAILURES else "observed",
-        **found_owner,
-    )
+    inferred = is_inferred and (link.failure in MISS_MODES or by_reference)
+    basis = "inferred" if inferred and link.failure in FAILURES else "observed"
+    searches = list_searches(trace, outcome)
+    update = {"missed": losses, "claims": ties, "searches": searches, "basis": basis}
+    return link.model_copy(update=update)
 
 
 def _part_suffices(known: AnswerOutcome, needs: Sequence[Need], miss: RetrievalMiss) -> bool:
@@ -277,20 +266,20 @@ class OwnerRules:
     search: SearchTrail
     failed: bool
 
-    def explain(self) -> dict[str, Any]:
-        """What the link of the case says of the failure, and what shows it."""
+    def link(self) -> Link:
+        """The link of the case, without its missed passages."""
         known, sufficient = self.known, self.table.sufficient
         if not known.judged:
-            return self._explained(None, str(Reason(code="answer_unjudged")))
+            return self._link(None, str(Reason(code="answer_unjudged")))
         if not self.failed:
             if unknown := known.undecided(sufficient):
-                return self._explained("inconclusive", unknown)
+                return self._link("inconclusive", unknown)
             if (noted := self._note()) is not None:
                 notes = (noted.failure,)
-                return self._explained("passed", describe_evidence(noted), [noted], notes=notes)
+                return self._link("passed", describe_evidence(noted), [noted], notes=notes)
             passed = Reason(code="passed", answer=known.answer, correct=bool(known.correct))
             declined = Reason(code="rightly_declined")
-            return self._explained("passed", str(declined if known.declined else passed))
+            return self._link("passed", str(declined if known.declined else passed))
         if known.has_no_answer and not known.declined:
             explained = [self._explain_unanswerable()]
         elif known.bad_claims:
@@ -301,25 +290,39 @@ class OwnerRules:
         if not certain:
             note = self.search.measured.outcomes[known.case.id].note
             reason = known.unknown_reason or note or describe_evidence(explained[0])
-            return self._explained("inconclusive", reason, unexplained=True)
+            return self._link("inconclusive", reason, unexplained=True)
         found, order = [item.failure for item in certain], list(FAILURE_MODES)
         modes = sorted(set(found), key=lambda mode: (-found.count(mode), order.index(mode)))
         first = next(item for item in certain if item.failure == modes[0])
-        return self._explained(modes[0], describe_evidence(first), certain, also=tuple(modes[1:]))
+        return self._link(modes[0], describe_evidence(first), certain, also=tuple(modes[1:]))
 
-    def _explained(
+    def _link(
         self,
         failure: FailureMode | None,
         reason: str,
         explained: Sequence[FailureEvidence] = (),
         **more: Any,
-    ) -> dict[str, Any]:
+    ) -> Link:
         reasons = {failure: reason} if failure else {}
         for item in explained:
             if item.failure not in reasons:
                 reasons[item.failure] = describe_evidence(item)
-        told = {"failure": failure, "reason": reason, "reasons": reasons}
-        return {**told, "needs": self._needs(explained), "evidence": tuple(explained), **more}
+        known = self.known
+        return Link(
+            case_id=known.case.id,
+            retrieval=self.level,
+            sufficient=self.table.sufficient,
+            sufficient_judge=known.sufficient_judge,
+            answer=known.answer,
+            correct=known.correct,
+            complete=known.complete,
+            failure=failure,
+            needs=self._needs(explained),
+            evidence=tuple(explained),
+            reason=reason,
+            reasons=reasons,
+            **more,
+        )
 
     def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
         """The needs; lost at the data or the index is one that a passage in the prompt contradicts."""
