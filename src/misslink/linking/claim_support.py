@@ -101,15 +101,15 @@ def related_share(claim: str, passage: str, question: str = "") -> float | None:
     >>> related_share("The ferry leaves at nine.", "Gulls nest under the roof.") is not None
     False
     """
-    share = shared_stem_share(claim, passage)
+    asked, held = content_stems(claim), passage_words(passage)
+    share = len(asked & held) / len(asked) if asked else 0.0
     if share >= MIN_SHARED_STEMS:
         return share
-    short = len(content_stems(claim)) <= SHORT_CLAIM
-    by_question = short and not content_stems(question).isdisjoint(passage_words(passage))
+    if len(asked) <= SHORT_CLAIM and not held.isdisjoint(content_stems(question)):
+        return share
     words, others = short_words(claim), short_words(passage)
     tells = min(len(words), len(others)) >= MIN_LANGUAGE_WORDS
-    other_language = tells and len(words & others) < MIN_COMMON_WORDS * len(words)
-    return share if by_question or other_language else None
+    return share if tells and len(words & others) < MIN_COMMON_WORDS * len(words) else None
 
 
 def render_claim_needs(
@@ -281,41 +281,34 @@ def link_claims(
         One for each claim, in their order; empty where no missed passage's text is known.
     """
     known = [(each, text) for each in missed if (text := each.text or each.evidence)]
-    return tuple(
-        _strongest_link(index, claim, known, said or {}) for index, claim in claims if known
-    )
+    links = []
+    for index, claim in claims if known else ():
+        pairs = (
+            (each, (said or {}).get((claim.text, text)) or _relate(claim.text, text))
+            for each, text in known
+        )
+        passage, relation = max(pairs, key=_strength)  # the first of equals
+        links.append(
+            ClaimLink(
+                index=index,
+                passage_id=passage.passage_id,
+                relation=relation.relation,
+                true_rank=passage.true_rank,
+                distance=passage.distance,
+                score=passage.score,
+                quote=relation.quote,
+                probability=relation.probability,
+                by=relation.by,
+            )
+        )
+    return tuple(links)
 
 
-def _strongest_link(
-    index: int,
-    claim: Claim,
-    known: Sequence[tuple[RetrievalMiss, str]],
-    said: PairRelations,
-) -> ClaimLink:
-    """The link of a claim to the passage that says most of it; the first of equals."""
-    pairs = [
-        (each, said.get((claim.text, text)) or _relate(claim.text, text)) for each, text in known
-    ]
-    passage, relation = max(
-        pairs,
-        key=lambda pair: (
-            _WEAKEST_FIRST.index(pair[1].relation),
-            pair[1].probability or 0.0,
-            pair[0].grade,
-            -(pair[0].true_rank or _NO_RANK),
-        ),
-    )
-    return ClaimLink(
-        index=index,
-        passage_id=passage.passage_id,
-        relation=relation.relation,
-        true_rank=passage.true_rank,
-        distance=passage.distance,
-        score=passage.score,
-        quote=relation.quote,
-        probability=relation.probability,
-        by=relation.by,
-    )
+def _strength(pair: tuple[RetrievalMiss, PairRelation]) -> tuple[float, ...]:
+    """How much a passage says of a claim."""
+    passage, said = pair
+    relation, rank = _WEAKEST_FIRST.index(said.relation), passage.true_rank or _NO_RANK
+    return relation, said.probability or 0.0, passage.grade, -rank
 
 
 def _relate(claim: str, passage: str) -> PairRelation:

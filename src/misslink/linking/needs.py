@@ -70,10 +70,15 @@ class NeedsTable:
     rows: tuple[LocatedNeed, ...]
     sufficient: Sufficiency
 
-    @property
+    @cached_property
     def lost(self) -> tuple[LocatedNeed, ...]:
         """Those that did not reach the prompt."""
         return tuple(row for row in self.rows if row.is_lost)
+
+    @cached_property
+    def unknown(self) -> bool:
+        """Whether nothing says where one is that the answer does not state."""
+        return any(row.is_unknown for row in self.rows if row.need.stated != "states")
 
 
 def list_needs(known: AnswerOutcome, outcome: RetrievalOutcome) -> tuple[Need, ...]:
@@ -236,10 +241,13 @@ class NeedLocator:
             return self._in_prompt(need, "matcher", holder.id)
         return self._unlocated(need) if absent else self._by_label(need)
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return subject_names(self.known.case.judged_question)
+
     def _is_on_subject(self, text: str) -> bool:
         """Whether a text has what the question names; others may state the same of something else."""
-        names = subject_names(self.known.case.judged_question)
-        return not text or names <= passage_words(text)
+        return not (text and self._names) or self._names <= passage_words(text)
 
     def _is_absent(self, need: Need) -> bool:
         """Whether the index is known not to hold a need, and no labelled passage is on its subject."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import product
+from operator import itemgetter
 from typing import Any
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES, MISS_MODES
@@ -180,11 +181,11 @@ async def link_case(
     ties = link_claims(bad, compared, said)
     related = {tie.index: tie for tie in ties if tie.relation != "unrelated"}
     link = OwnerRules(known, level, table, locator, related, search, failed=failed).link()
-    named = {item.passage_id for item in link.evidence} | holding
     is_inferred = level not in LABELLED or any(
         row.candidate and not row.candidate.labelled for row in table.rows
     )
     if link.failure in MISS_MODES and is_inferred:
+        named = {item.passage_id for item in link.evidence} | holding
         losses = tuple(c.miss for c in candidates if c.miss.passage_id in named)
     by_reference = level == "unlabelled" and told.sufficient_judge == "unknown"
     inferred = is_inferred and (link.failure in MISS_MODES or by_reference)
@@ -326,48 +327,52 @@ class OwnerRules:
     def _needs(self, explained: Sequence[FailureEvidence]) -> tuple[Need, ...]:
         """The needs; lost at the data or the index is one that a passage in the prompt contradicts."""
         rows = self.table.rows
-        only, needs = rows[0] if len(rows) == 1 else None, {id(row): row.need for row in rows}
+        only, moved = rows[0] if len(rows) == 1 else None, dict[int, dict[str, Any]]()
         for item in explained:
-            index = item.claim
-            row = only if index is None else self._behind(index) or only
+            row = only if item.claim is None else self._behind[item.claim] or only
             stage: str | None = _DATA_STAGES.get(item.reason_code)
             if row and row.is_lost:
                 named = (c for c in self.locator.candidates if c.miss.passage_id == item.passage_id)
                 misread = item.failure == "contradicts_context"  # which tells of no other passage
                 stage = next((c.lost_at for c in named if not misread), None)
             if row and stage:
-                update = {"lost_at": stage, "passage_id": item.passage_id}
-                needs[id(row)] = row.need.model_copy(update=update)
-        return tuple(needs.values())
+                moved[id(row)] = {"lost_at": stage, "passage_id": item.passage_id}
+        return tuple(
+            row.need.model_copy(update=moved[id(row)]) if id(row) in moved else row.need
+            for row in rows
+        )
 
-    def _behind(self, index: int) -> LocatedNeed | None:
-        """The need that a claim is about: it contradicts it, shares half of its words, or its passage."""
-        claim, rows = self.known.claims[index], self.table.rows
-        words = content_stems(claim.text)
+    @cached_property
+    def _behind(self) -> dict[int, LocatedNeed | None]:
+        """By bad claim, or by any where none is, the need that it is about.
 
-        def shared(row: LocatedNeed) -> int:
-            return len(words & content_stems(row.need.text))
+        It contradicts it, shares half of its words, or its passage.
+        """
+        rows, found = self.table.rows, dict[int, LocatedNeed | None]()
+        facts = [(r, content_stems(r.need.text)) for r in rows if r.need.source == "reference"]
+        for index, claim in self.known.bad_claims or enumerate(self.known.claims):
+            words = content_stems(claim.text)
+            shared = [(len(words & stems), row) for row, stems in facts]
+            count, best = max(shared, key=itemgetter(0), default=(0, None))
+            if claim.correct is False and best:
+                denied = (one for one in shared if one[1].need.stated == "contradicts")
+                _, best = max(denied, key=itemgetter(0), default=(0, best))
+            elif not words or count < _SHARED * len(words):
+                tie = self.ties.get(index)
+                tied = (row for row in rows if tie and row.need.passage_id == tie.passage_id)
+                is_question = bool(rows) and rows[0].need.source == "question"
+                best = rows[0] if is_question else next(tied, None)
+            found[index] = best
+        return found
 
-        facts = [row for row in rows if row.need.source == "reference"]
-        best = max(facts, key=shared, default=None)
-        if claim.correct is False and best:
-            denied = (row for row in facts if row.need.stated == "contradicts")
-            return max(denied, key=shared, default=best)
-        if best and words and shared(best) >= _SHARED * len(words):
-            return best
-        if rows and rows[0].need.source == "question":
-            return rows[0]
-        tie = self.ties.get(index)
-        return next((row for row in rows if tie and row.need.passage_id == tie.passage_id), None)
-
-    @property
+    @cached_property
     def _standing_in(self) -> LocatedNeed | None:
         """A lost need that the answer does not state."""
         return next((row for row in self.table.lost if row.need.stated != "states"), None)
 
     def _explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         """Why a claim is bad."""
-        need = self._behind(index)
+        need = self._behind[index]
         if claim.support == "supported" and not claim.messages:
             return self._explain_wrong(index, claim, need)
         if claim.support == "contradicted" and claim.evidence:
@@ -389,8 +394,7 @@ class OwnerRules:
         """The stage that lost what a claim, or the answer, needed; None where the prompt held it."""
         if lost is not None and lost.is_lost:
             return self._explain_miss(index, lost)
-        unstated = (row for row in self.table.rows if row.need.stated != "states")
-        if any(row.is_unknown for row in ((need,) if need is not None else unstated)):
+        if self.table.unknown if need is None else need.is_unknown:
             return _because("inconclusive", "unknown_sufficiency", index)
         return None
 
@@ -401,11 +405,11 @@ class OwnerRules:
         known, question, full = self.known, self.known.case.judged_question, self._texts
         cited = claim.evidence[0] if claim.evidence else None
         for item in claim.evidence:
-            text, quote = full.get(item.passage_id, ""), fold(item.quote)
-            if item.passage_id in known.trace.shown and quote not in fold(text):
+            text = full.get(item.passage_id, "")
+            if item.passage_id in known.trace.shown and fold(item.quote) not in fold(text):
                 return _because("dropped_from_prompt", "passage_altered", index, item)
             stored = self.search.stored_text(item.passage_id)
-            if stored and is_another_text(stored, text) and quote not in fold(stored):
+            if stored and is_another_text(stored, text) and fold(item.quote) not in fold(stored):
                 return _because("conflicting_sources", "stale_passage", index, item)
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
@@ -415,7 +419,7 @@ class OwnerRules:
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
         for item, text in zip(claim.evidence, texts, strict=True):
             relevant, own = item.passage_id in known.relevant, holder == item.passage_id
-            told = (relevant or answers or holder is not None) and (
+            told = (relevant or answers or holder in full) and (
                 derived or says_beyond(content_stems(item.quote), claim.text, question)
             )
             about = told and subject_names(question) <= passage_words(
@@ -455,7 +459,7 @@ class OwnerRules:
             return None
         for index, claim in enumerate(known.claims if len(omitted) == len(needs) else ()):
             if self._answers(claim):
-                row = self._behind(index) or self.table.rows[0]
+                row = self._behind[index] or self.table.rows[0]
                 item = self._explain_wrong(index, claim, row, answers=True)
                 return None if item.failure in {"distracted", *MISS_MODES} else item
         return None
@@ -547,7 +551,7 @@ class OwnerRules:
         """By id, the passages as they were retrieved."""
         return {passage.id: passage.text for passage in self.known.trace.retrieved}
 
-    @property
+    @cached_property
     def _first_relevant(self) -> str | None:
         return next((p.id for p in self.known.context if p.id in self.known.relevant), None)
 
@@ -556,15 +560,18 @@ class OwnerRules:
 
         Relevant is what is labelled, judged relevant or holds the need.
         """
-        known, question = self.known, self.known.case.judged_question
-        rests_on = {item.passage_id for item in claim.evidence}
+        known, rests_on = self.known, {item.passage_id for item in claim.evidence}
+        trusted = known.relevant if self.level in LABELLED or not known.by_heuristic else ()
         holder = need.need.passage_id if need else None
-        trusted = self.level in LABELLED or not known.by_heuristic
-        relevant = ((known.relevant if trusted else frozenset()) | {holder}) - rests_on
-        texts = [passage.text for passage in known.context if passage.id in relevant]
-        for one in self.locator.candidates:
-            texts += [one.text] if one.labelled or one.miss.passage_id == holder else []
-        cited = [passage.text for passage in known.context if passage.id in rests_on]
+        cited, texts = list[str](), list[str]()
+        for one in known.context:
+            if one.id in rests_on:
+                cited.append(one.text)
+            elif one.id == holder or one.id in trusted:
+                texts.append(one.text)
+        for each in self.locator.candidates:
+            texts += [each.text] if each.labelled or each.miss.passage_id == holder else []
+        question = known.case.judged_question
         return any(_is_copy(*pair, question) for pair in product(cited, texts))
 
     def _note(self) -> FailureEvidence | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
@@ -13,9 +14,8 @@ from misslink.linking.needs import Candidate
 from misslink.matching import is_negated
 from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
-from misslink.types import VECTOR_QUERY, Case, LostAt, MissStatus, RetrievalMiss, Trace
+from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, RetrieverCall, Trace
 
-_PROMPT: LostAt = "prompt"
 _AND = re.compile(r",|\b(?:and|und|et|y)\b")
 _DENIAL = "not"
 _WORD = re.compile(r"[^\W_][\w'-]+")
@@ -29,6 +29,11 @@ class SearchTrail:
     trace: Trace
     measured: MissMeasurements
     k: int
+
+    @cached_property
+    def _calls(self) -> list[RetrieverCall]:
+        """The searches, without those inside of another."""
+        return [call for call in self.trace.calls if not call.nested]
 
     @property
     def is_absent(self) -> bool:
@@ -51,18 +56,20 @@ class SearchTrail:
     def _changed(self) -> list[Candidate]:
         """Shown passages whose text is not what the retriever returned, or what the corpus holds."""
         changed = []
-        shown = self.trace.context(self.k)
-        full = {passage.id: passage for passage in self.trace.retrieved}
-        for passage in shown:
-            text, stored = full[passage.id].text, self.stored_text(passage.id)
-            status: MissStatus = "dropped_from_prompt"
-            stage, code = _PROMPT, "passage_cut"
-            if passage.id not in self.trace.shown or fold(passage.text) == fold(text):
-                if not (stored and is_another_text(stored, text)):
-                    continue
-                status, stage, code, text = "not_indexed", "index", "stale_passage", stored
-            miss = RetrievalMiss(passage_id=passage.id, text=text, status=status)
-            changed.append(Candidate(miss, stage, {"reason_code": code}, labelled=False))
+        full = {passage.id: passage.text for passage in self.trace.retrieved}
+        for id_, shown in ((one.id, one.text) for one in self.trace.context(self.k)):
+            text, stored = full[id_], self.stored_text(id_)
+            is_cut = id_ in self.trace.shown and fold(shown) != fold(text)
+            if is_cut or (stored and is_another_text(stored, text)):
+                miss = RetrievalMiss(
+                    passage_id=id_,
+                    text=text if is_cut else stored,
+                    status="dropped_from_prompt" if is_cut else "not_indexed",
+                )
+                clue = {"reason_code": "passage_cut" if is_cut else "stale_passage"}
+                changed.append(
+                    Candidate(miss, "prompt" if is_cut else "index", clue, labelled=False)
+                )
         return changed
 
     def stored_text(self, passage_id: str) -> str | None:
@@ -75,20 +82,18 @@ class SearchTrail:
         if miss.status == "dropped_from_prompt":
             is_cut = miss.passage_id in self.trace.shown
             return "prompt", {"reason_code": "passage_cut"} if is_cut else {}
-        if clue := self._lost_words(miss.passage_id):
-            return "search", {**clue, "mode": "lost_context"}
         if self.is_absent:
             return "search", {"reason_code": "no_search", "mode": "not_searched"}
-        if clue := self._wrong_hop(miss):
+        if self._calls and (clue := self._lost_words(miss.passage_id) or self._wrong_hop(miss)):
             return "search", {"mode": "lost_context", **clue}
         return "filter" if miss.miss_type == "filtered_out" else "rank", {}
 
     def _lost_words(self, passage_id: str) -> dict[str, Any] | None:
         """What shows that most of what finds a passage, of all that was asked, is in no query."""
         case, pool = self.case, self.measured.pool
-        queries = [call.query for call in self.trace.calls if not call.nested]
+        queries = [call.query for call in self._calls]
         text = pool.text(passage_id)
-        if text is None or not queries or not {"", VECTOR_QUERY}.isdisjoint(queries):
+        if text is None or not {"", VECTOR_QUERY}.isdisjoint(queries):
             return None
         held = _with_denial(passage_words, text)
         said = (turn.content for turn in case.history if turn.role == "user")
@@ -141,15 +146,14 @@ class SearchTrail:
         It follows another name from one, which the passage lacks; or, where the passage has none of
         the question's names, no name at all. These names are not in the question.
         """
-        calls = [call for call in self.trace.calls if not call.nested]
         texts = {each.id: each.text for each in (*self.trace.retrieved, *self.trace.deeper)}
         question = self.case.judged_question
         asked, held = _words(question), _words(miss.text or "")
-        missing = held - asked - _words(" ".join(call.query for call in calls))
+        missing = held - asked - _words(" ".join(call.query for call in self._calls))
         subject = _words(" ".join(NAME.findall(question)))
         said = _words(" ".join(NAME.findall(" ".join(turn.content for turn in self.case.history))))
         names = set(said)
-        for call in calls:
+        for call in self._calls:
             query = _words(call.query)
             followed = names & query - asked
             strayed = followed - held

@@ -42,7 +42,8 @@ def is_known_language(*texts: str) -> bool:
 def short_words(text: str) -> frozenset[str]:
     """The words of up to four letters, folded; of a script without blanks every character."""
     folded = fold(text)
-    return frozenset((*UNSPACED.findall(folded), *_SHORT_WORD.findall(folded)))
+    unspaced = () if folded.isascii() else UNSPACED.findall(folded)
+    return frozenset((*unspaced, *_SHORT_WORD.findall(folded)))
 
 
 _YES, _NO = (
