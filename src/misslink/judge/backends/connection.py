@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -50,7 +51,7 @@ _UNREACHABLE = "no connection; check that the server runs and that the address i
 _UNTRUSTED = (
     "its certificate is not trusted; name the file of its authority's certificates in SSL_CERT_FILE"
 )
-_FORBIDDEN = 403
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
 NO_CREDIT_LEFT = "the account has no credit left"
 
 
@@ -89,9 +90,9 @@ def classify_failure(
         meaning = RetryableError(problem, "rate" if status == 429 else "server", after)
     elif status == 200:
         meaning = RetryableError(f"the server's reply is not a completion: {message}", "server")
-    elif status == 401 and address and address.keyless:
+    elif status == _UNAUTHORIZED and address and address.keyless:
         meaning = f"the server needs a key (HTTP 401); set {key}"
-    elif status == 401:
+    elif status == _UNAUTHORIZED:
         meaning = f"the server refuses the key (HTTP 401); check {key}"
     elif status == _FORBIDDEN:
         meaning = f"the server refuses access (HTTP 403); check the permissions of {key}"
@@ -385,8 +386,6 @@ def parse_price(price: Any, tokens: int = 1) -> Price | None:
 
 _CONNECT_TIMEOUT_S = 30.0
 _MODELS_TIMEOUT_S = 10.0
-# How the client is asked not to parse what it gets.
-RAW_RESPONSE = {"X-Stainless-Raw-Response": "true"}
 
 
 class RedirectError(Exception):
@@ -405,11 +404,31 @@ async def _refuse_other_host(response: Any) -> None:
             raise openai.APIConnectionError(request=response.request) from RedirectError(why)
 
 
-def open_http_client() -> openai.DefaultAsyncHttpxClient:
+def open_http_client(**options: Any) -> openai.DefaultAsyncHttpxClient:
     """Return an HTTP client of the openai package that follows no redirect to another host."""
     import openai
 
-    return openai.DefaultAsyncHttpxClient(event_hooks={"response": [_refuse_other_host]})
+    hooks = {"response": [_refuse_other_host]}
+    return openai.DefaultAsyncHttpxClient(event_hooks=hooks, **options)
+
+
+def status_error(response: Any, body: Any) -> openai.APIStatusError:
+    """Return the official client's error for a response without success and its body."""
+    import openai
+
+    detail = body.get("error", body) if isinstance(body, Mapping) else body
+    message = detail.get("message") if isinstance(detail, Mapping) else detail
+    message = str(message or f"Error code: {response.status_code}")
+    return openai.APIStatusError(message, response=response, body=detail)
+
+
+def _account_headers() -> dict[str, str]:
+    """Who sends a request, and on which account of OpenAI's, where one key has several."""
+    accounts = {
+        "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID"),
+        "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
+    }
+    return {"User-Agent": "misslink", **{name: id_ for name, id_ in accounts.items() if id_}}
 
 
 def complaint_text(body: Any) -> str:
@@ -445,22 +464,19 @@ class ServerConnection:
         self.display_url = address.display_url
         self._model = model
         self._address = address
-        self._opened: openai.AsyncOpenAI | None = None
+        self._http: openai.DefaultAsyncHttpxClient | None = None
         self._answered = False
 
     async def post(self, path: str, body: Mapping[str, Any]) -> str:
-        """Send a request; return the body of the answer, which need not be what it should be.
+        """Ask a model; return the body of the answer, which need not be what it should be.
 
         Raises
         ------
         openai.APIError
             The server did not answer with success.
         """
-        client = self.client()
         self.sent += 1
-        answer: Any = await client.post(
-            path, cast_to=object, body=body, options={"headers": self._headers()}
-        )
+        answer = await self.send("POST", path, json=body)
         self._answered = True
         return self.text(answer)
 
@@ -471,20 +487,42 @@ class ServerConnection:
         """
         import openai
 
-        options: Any = {"headers": self._headers(), "timeout": _MODELS_TIMEOUT_S}
         try:
-            answer: Any = await self.client().get("/models", cast_to=object, options=options)
-        except openai.PermissionDeniedError as error:
+            answer = await self.send("GET", "/models", timeout=_MODELS_TIMEOUT_S)
+        except openai.APIError as error:
+            status = http_status(error)
             # A key that may ask but not list models is refused here for its scope alone.
-            if "scope" not in str(error).lower():
+            is_of_key = status == _FORBIDDEN and "scope" not in str(error).lower()
+            if status in (None, _UNAUTHORIZED) or is_of_key:
                 self.raise_if_pointless(error)
-        except (openai.AuthenticationError, openai.APIConnectionError) as error:
-            self.raise_if_pointless(error)
-        except openai.APIStatusError:
             return None  # many servers do not list their models
-        else:
-            return parse_json_body(self.text(answer))
-        return None
+        return parse_json_body(self.text(answer))
+
+    async def send(self, method: str, path: str, *, stream: bool = False, **options: Any) -> Any:
+        """Send a request, once; return the response of the HTTP client, read unless it is a `stream`.
+
+        Raises
+        ------
+        openai.APIError
+            The server did not answer with success.
+        """
+        import openai
+
+        http = self._client()
+        request = http.build_request(method, path, **options)
+        try:
+            answer = await http.send(request, stream=stream)
+            if answer.is_success:
+                return answer
+            text = (await answer.aread()).decode("utf-8", "replace").strip()
+        except openai.APIError:
+            raise
+        except Exception as error:
+            raise openai.APIConnectionError(request=request) from error
+        try:
+            raise status_error(answer, json.loads(text))
+        except (ValueError, RecursionError):
+            raise status_error(answer, text) from None
 
     def raise_if_pointless(self, error: openai.APIError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
@@ -517,34 +555,26 @@ class ServerConnection:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._opened is not None:
-            await self._opened.close()
-            self._opened = None
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
 
-    def _headers(self) -> dict[str, str | openai.Omit]:
-        import openai
-
-        return RAW_RESPONSE | ({"Authorization": openai.Omit()} if self._address.is_azure else {})
-
-    def client(self) -> openai.AsyncOpenAI:
-        """Return the official client, which makes one attempt a call."""
-        if self._opened is None:
+    def _client(self) -> openai.DefaultAsyncHttpxClient:
+        """Return the HTTP client: the official one around it takes as much CPU again for a request."""
+        if self._http is None:
             import openai
 
             address = self._address
             address.require_key(self.judge)
-            self._opened = openai.AsyncOpenAI(
-                api_key=address.key,
+            name, scheme = ("api-key", "") if address.is_azure else ("Authorization", "Bearer ")
+            self._http = open_http_client(
                 base_url=address.base_url,
-                default_query=address.query,
-                default_headers={"api-key": address.key} if address.is_azure else {},
-                http_client=open_http_client(),
+                params=address.query,
+                headers={name: scheme + address.key, **_account_headers()},
                 timeout=openai.Timeout(None, connect=_CONNECT_TIMEOUT_S),
-                max_retries=0,
             )
-        return self._opened
+        return self._http
 
-    def text(self, answer: Any) -> str:
-        """Return the body of an answer that the client does not parse, without the key."""
-        content: bytes = answer.http_response.content
-        return self.censored(decode_body(content))
+    def text(self, response: Any) -> str:
+        """Return the body of a response, without the key."""
+        return self.censored(decode_body(response.content))
