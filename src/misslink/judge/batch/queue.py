@@ -357,7 +357,9 @@ class BatchQueue:
             return state
         try:
             state = await self._service.retrieve(stored.service_id)
-        except openai.NotFoundError:
+        except openai.APIStatusError as error:
+            if error.status_code != _NOT_FOUND_STATUSES[0]:
+                raise
             self._handle_missing(stored, batch)
             return None
         batch.is_seen, batch.missed = True, 0
