@@ -45,7 +45,7 @@ _UNREACHABLE_ERRORS = (
 _TIMEOUT_NAME = re.compile(r"timeout", re.IGNORECASE)
 _BROKEN_CONNECTION_NAME = re.compile(
     r"^(APIConnection|RemoteProtocol|Read|Write|Protocol|Connection|ClientPayload"
-    r"|ServerDisconnected|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
+    r"|Server|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
 )
 _UNREACHABLE = "no connection; check that the server runs and that the address is right"
 _UNTRUSTED = (
@@ -395,13 +395,11 @@ class RedirectError(Exception):
 async def _refuse_other_host(response: Any) -> None:
     """A question, and the key in a header of the server's own, go to the address that was given."""
     if response.has_redirect_location:
-        import openai
-
         url = response.request.url
         target = url.join(response.headers["location"])
         if (target.host, target.port) != (url.host, url.port):
             why = f"it redirects to another host ({target.host}); give that address if it is right"
-            raise openai.APIConnectionError(request=response.request) from RedirectError(why)
+            raise RedirectError(why)
 
 
 def open_http_client(**options: Any) -> openai.DefaultAsyncHttpxClient:
@@ -412,14 +410,19 @@ def open_http_client(**options: Any) -> openai.DefaultAsyncHttpxClient:
     return openai.DefaultAsyncHttpxClient(event_hooks=hooks, **options)
 
 
-def status_error(response: Any, body: Any) -> openai.APIStatusError:
-    """Return the official client's error for a response without success and its body."""
-    import openai
+class ServerError(Exception):
+    """A server answered without success, by its `status` and `body`, or not at all, by its cause.
 
-    detail = body.get("error", body) if isinstance(body, Mapping) else body
-    message = detail.get("message") if isinstance(detail, Mapping) else detail
-    message = str(message or f"Error code: {response.status_code}")
-    return openai.APIStatusError(message, response=response, body=detail)
+    `response` is the answer; None where it is not one of HTTP.
+    """
+
+    def __init__(self, status: int | None = None, body: Any = None, response: Any = None) -> None:
+        detail = body.get("error", body) if isinstance(body, Mapping) else body
+        fields = detail if isinstance(detail, Mapping) else {"message": detail}
+        default = "Connection error." if status is None else f"Error code: {status}"
+        super().__init__(str(fields.get("message") or default))
+        self.status, self.body, self.response = status, detail, response
+        self.code, self.param, self.type = map(fields.get, ("code", "param", "type"))
 
 
 def _account_headers() -> dict[str, str]:
@@ -473,7 +476,7 @@ class ServerConnection:
 
         Raises
         ------
-        openai.APIError
+        ServerError
             The server did not answer with success.
         """
         self.sent += 1
@@ -486,15 +489,12 @@ class ServerConnection:
 
         Raises JudgeUnreachableError where no connection is possible or the key is refused.
         """
-        import openai
-
         try:
             answer = await self.send("GET", "/models", timeout=_MODELS_TIMEOUT_S)
-        except openai.APIError as error:
-            status = http_status(error)
+        except ServerError as error:
             # A key that may ask but not list models is refused here for its scope alone.
-            is_of_key = status == _FORBIDDEN and "scope" not in str(error).lower()
-            if status in (None, _UNAUTHORIZED) or is_of_key:
+            is_of_key = error.status == _FORBIDDEN and "scope" not in str(error).lower()
+            if error.status in (None, _UNAUTHORIZED) or is_of_key:
                 self.raise_if_pointless(error)
             return None  # many servers do not list their models
         return parse_json_body(self.text(answer))
@@ -504,11 +504,9 @@ class ServerConnection:
 
         Raises
         ------
-        openai.APIError
+        ServerError
             The server did not answer with success.
         """
-        import openai
-
         http = self._client()
         if path not in self._urls:  # to read one takes a tenth of a request's CPU
             self._urls[path] = type(http.base_url)(self._address.base_url + path)
@@ -518,22 +516,20 @@ class ServerConnection:
             if answer.is_success:
                 return answer
             text = (await answer.aread()).decode("utf-8", "replace").strip()
-        except openai.APIError:
-            raise
         except Exception as error:
-            raise openai.APIConnectionError(request=request) from error
+            raise ServerError from error
         try:
-            raise status_error(answer, json.loads(text))
+            raise ServerError(answer.status_code, json.loads(text), answer)
         except (ValueError, RecursionError):
-            raise status_error(answer, text) from None
+            raise ServerError(answer.status_code, text, answer) from None
 
-    def raise_if_pointless(self, error: openai.APIError) -> None:
+    def raise_if_pointless(self, error: ServerError) -> None:
         """Raise JudgeUnreachableError where no other question would fare better."""
         meaning = self.meaning(error)
         if isinstance(meaning, JudgeUnreachableError):
             raise meaning from None
 
-    def meaning(self, error: openai.APIError) -> RetryableError | JudgeUnreachableError | None:
+    def meaning(self, error: ServerError) -> RetryableError | JudgeUnreachableError | None:
         """What an error means; None where it is about one question."""
         return classify_failure(
             error,
@@ -548,9 +544,9 @@ class ServerConnection:
         """Return the error that says why this judge cannot be asked."""
         return unreachable(f"{self.judge} at {self.display_url}", why)
 
-    def error_message(self, error: openai.APIError) -> str:
+    def error_message(self, error: ServerError) -> str:
         """A server's complaint in its own words, shortened, without the key."""
-        return self.censored(complaint_text(error.body) or error.message)[:EXCERPT_LENGTH]
+        return self.censored(complaint_text(error.body) or str(error))[:EXCERPT_LENGTH]
 
     def censored(self, text: str) -> str:
         """Return `text` without the key."""
@@ -565,15 +561,13 @@ class ServerConnection:
     def _client(self) -> openai.DefaultAsyncHttpxClient:
         """Return the HTTP client: the official one around it takes as much CPU again for a request."""
         if self._http is None:
-            import openai
-
             address = self._address
             address.require_key(self.judge)
             name, scheme = ("api-key", "") if address.is_azure else ("Authorization", "Bearer ")
             self._http = open_http_client(
                 params=address.query,
                 headers={name: scheme + address.key, **_account_headers()},
-                timeout=openai.Timeout(None, connect=_CONNECT_TIMEOUT_S),
+                timeout=(_CONNECT_TIMEOUT_S, None, None, None),
             )
         return self._http
 

@@ -6,17 +6,16 @@ import contextlib
 import datetime as dt
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from pydantic import AliasChoices, AliasPath, Field
 
 from misslink.io.atomic import is_running
-from misslink.judge.backends.connection import ServerConnection, status_error
+from misslink.judge.backends.connection import ServerConnection
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
     ServerDocument,
@@ -25,9 +24,6 @@ from misslink.judge.backends.response_parsing import (
 )
 from misslink.judge.middleware.sqlite_store import CACHE_FORMAT, CacheStore, utc_now
 from misslink.text.normalization import valid_text
-
-if TYPE_CHECKING:
-    import openai
 
 # Source: OpenAI's API reference, "Create batch": 50,000 requests and 200 MB.
 MAX_QUESTIONS = 50_000
@@ -128,14 +124,13 @@ class BatchState(ServerDocument):
 class BatchService:
     """Files and batches of a judge's server, one request per call.
 
-    Every method raises the ``openai.APIError`` that says why there is no answer, and ValueError
+    Every method raises the `ServerError` that says why there is no answer, and ValueError
     where the answer is invalid. `timeout` is in seconds without a sign of the server.
     """
 
     def __init__(self, connection: ServerConnection, timeout: float) -> None:
         self.connection = connection
         self._timeout = timeout
-        self._latest: Any = None
 
     async def upload(self, name: str, file: IO[bytes]) -> str:
         """Send an input file, from its beginning; return its id."""
@@ -203,18 +198,15 @@ class BatchService:
                         for line in lines:
                             yield bytes(line)
                     elif len(remainder) > _MAX_LINE_BYTES:
-                        raise ValueError(f"file {file} has a line without an end")
-            except self._http_error() as error:
+                        raise ValueError(f"file {file} has a line without an end")  # noqa: TRY301
+            except ValueError:
+                raise
+            except Exception as error:  # noqa: BLE001 (whatever the package of the HTTP client raises)
                 raise ValueError(f"file {file} broke off: {type(error).__name__}") from None
         if remainder:
             if isinstance(parse_json_body(decode_body(bytes(remainder))), str):
                 raise ValueError(f"file {file} broke off in the middle of a line")
             yield bytes(remainder)
-
-    def error(self, status: int, body: Any) -> openai.APIStatusError:
-        """Return an error of the official client for the status and body of a file's line."""
-        latest = self._latest  # a response of the HTTP package that the client uses
-        return status_error(type(latest)(status, request=latest.request), body)
 
     def _state(self, answer: Any) -> BatchState:
         document = self._read(answer)
@@ -229,19 +221,11 @@ class BatchService:
             raise ValueError(document)  # noqa: TRY004 (it is what the server sent)
         return document
 
-    def _http_error(self) -> type[Exception]:
-        """The error of the client's HTTP package where a file breaks off."""
-        package = sys.modules[type(self._latest).__module__.partition(".")[0]]
-        kind: type[Exception] = package.HTTPError
-        return kind
-
     async def _send(self, method: str, path: str, **options: Any) -> Any:
         """Send a request; return the response."""
-        import openai
-
-        timeout = openai.Timeout(self._timeout, connect=min(self._timeout, 30.0))
-        self._latest = await self.connection.send(method, path, timeout=timeout, **options)
-        return self._latest
+        longest = self._timeout
+        timeout = (min(longest, 30.0), longest, longest, longest)  # the first is to connect
+        return await self.connection.send(method, path, timeout=timeout, **options)
 
 
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer
