@@ -495,7 +495,9 @@ class ServerConnection:
             # A key that may ask but not list models is refused here for its scope alone.
             is_of_key = error.status == _FORBIDDEN and "scope" not in str(error).lower()
             if error.status in (None, _UNAUTHORIZED) or is_of_key:
-                self.raise_if_pointless(error)
+                meaning = self.meaning(error)
+                if isinstance(meaning, JudgeUnreachableError):
+                    raise meaning from None
             return None  # many servers do not list their models
         return parse_json_body(self.text(answer))
 
@@ -522,12 +524,6 @@ class ServerConnection:
             raise ServerError(answer.status_code, json.loads(text), answer)
         except (ValueError, RecursionError):
             raise ServerError(answer.status_code, text, answer) from None
-
-    def raise_if_pointless(self, error: ServerError) -> None:
-        """Raise JudgeUnreachableError where no other question would fare better."""
-        meaning = self.meaning(error)
-        if isinstance(meaning, JudgeUnreachableError):
-            raise meaning from None
 
     def meaning(self, error: ServerError) -> RetryableError | JudgeUnreachableError | None:
         """What an error means; None where it is about one question."""
