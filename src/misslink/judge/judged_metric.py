@@ -32,6 +32,9 @@ class Subject:
     _claims: dict[int, tuple[Reply, tuple[Claim, ...]]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _coverage: dict[int, tuple[Reply, ClaimCoverage]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     @cached_property
     def context(self) -> tuple[Passage, ...]:
@@ -92,7 +95,11 @@ class Subject:
 
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""
-        return self.readings.coverage(parsed_examination(reply), self.answer, self.question)
+        if id(reply) not in self._coverage:
+            examination = parsed_examination(reply)
+            read = self.readings.coverage(examination, self.answer, self.question)
+            self._coverage[id(reply)] = reply, read
+        return self._coverage[id(reply)][1]
 
     @cached_property
     def examination(self) -> Ask | str:

@@ -533,6 +533,9 @@ class RenderedMessages(Sequence[Message]):
     def __len__(self) -> int:
         return len(self._messages)
 
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
     @overload
     def __getitem__(self, index: int) -> Message: ...
 

@@ -1,5 +1,6 @@
 """The address of a server, its errors, and what it lists of its models."""
 
+import asyncio
 from importlib.util import find_spec
 
 import pytest
@@ -25,7 +26,7 @@ KEY = "sk-secret-0123456789"
 def test_openai_itself_needs_a_key_once_it_is_asked(url):
     address = resolve_address(url, None)
     with pytest.raises(InputError, match="set OPENAI_API_KEY"):
-        ServerConnection("openai:m", "m", address).client()
+        asyncio.run(ServerConnection("openai:m", "m", address).post("/chat/completions", {}))
 
 
 @pytest.mark.parametrize("url", ["localhost:8000", "http://", "http://host:port/v1", KEY])

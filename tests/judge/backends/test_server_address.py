@@ -56,6 +56,23 @@ def test_its_classic_address_works_as_a_base_url_too(azure):
     assert azure.seen == [(PATH, {"api-key": "an-azure-key", "authorization": None})]
 
 
+def test_a_request_names_the_account_of_its_key(judge_server, monkeypatch):
+    seen = []
+
+    class Account(Handler):
+        def do_POST(self):  # noqa: N802
+            names = ("openai-organization", "openai-project", "content-type")
+            seen.append([self.headers.get(name) for name in names])
+            super().do_POST()
+
+    judge_server._http.RequestHandlerClass = Account
+    replies(judge_server, 1)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
+    replies(judge_server, 1)
+    assert seen == [[None, None, "application/json"], ["org-1", "proj-1", "application/json"]]
+
+
 def test_a_judge_of_azure_is_not_the_same_as_one_of_openai(azure):
     judge = create_judge("azure:test-judge", JudgeConfig())
     assert judge.name == "azure:test-judge"

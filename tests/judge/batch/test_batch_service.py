@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from misslink.judge.backends.connection import ServerError, http_status
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.batch.queue import BatchQueue, BatchTiming
 from misslink.judge.batch.service import BatchLine, BatchService, BatchState, input_line
@@ -92,21 +93,13 @@ def test_a_state_is_read_whatever_stands_in_it():
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 500])
-def test_the_error_of_a_line_is_that_of_a_request(server, status):
-    import openai
-
+def test_the_error_of_a_line_is_that_of_a_request(status):
     body = {"error": {"message": "so it is", "code": "why", "param": "seed", "type": "t"}}
-
-    async def error(service):
-        await service.upload("q.jsonl", io.BytesIO(b"{}\n"))
-        return service.error(status, body)
-
-    found = with_service(server, error)
-    assert isinstance(found, openai.APIStatusError)
-    assert (found.status_code, found.code, found.param) == (status, "why", "seed")
-    assert "so it is" in str(found)
+    found = ServerError(status, body)
+    assert (found.status, found.code, found.param) == (status, "why", "seed")
+    assert str(found) == "so it is"
     for strange in (None, "text", [], 3):
-        assert with_service(server, error).status_code == status, strange
+        assert http_status(ServerError(status, strange)) == status, strange
 
 
 def told(**fields):

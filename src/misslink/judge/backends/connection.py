@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -44,13 +45,13 @@ _UNREACHABLE_ERRORS = (
 _TIMEOUT_NAME = re.compile(r"timeout", re.IGNORECASE)
 _BROKEN_CONNECTION_NAME = re.compile(
     r"^(APIConnection|RemoteProtocol|Read|Write|Protocol|Connection|ClientPayload"
-    r"|ServerDisconnected|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
+    r"|Server|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
 )
 _UNREACHABLE = "no connection; check that the server runs and that the address is right"
 _UNTRUSTED = (
     "its certificate is not trusted; name the file of its authority's certificates in SSL_CERT_FILE"
 )
-_FORBIDDEN = 403
+_UNAUTHORIZED, _FORBIDDEN = 401, 403
 NO_CREDIT_LEFT = "the account has no credit left"
 
 
@@ -89,9 +90,9 @@ def classify_failure(
         meaning = RetryableError(problem, "rate" if status == 429 else "server", after)
     elif status == 200:
         meaning = RetryableError(f"the server's reply is not a completion: {message}", "server")
-    elif status == 401 and address and address.keyless:
+    elif status == _UNAUTHORIZED and address and address.keyless:
         meaning = f"the server needs a key (HTTP 401); set {key}"
-    elif status == 401:
+    elif status == _UNAUTHORIZED:
         meaning = f"the server refuses the key (HTTP 401); check {key}"
     elif status == _FORBIDDEN:
         meaning = f"the server refuses access (HTTP 403); check the permissions of {key}"
@@ -385,8 +386,6 @@ def parse_price(price: Any, tokens: int = 1) -> Price | None:
 
 _CONNECT_TIMEOUT_S = 30.0
 _MODELS_TIMEOUT_S = 10.0
-# How the client is asked not to parse what it gets.
-RAW_RESPONSE = {"X-Stainless-Raw-Response": "true"}
 
 
 class RedirectError(Exception):
@@ -396,20 +395,43 @@ class RedirectError(Exception):
 async def _refuse_other_host(response: Any) -> None:
     """A question, and the key in a header of the server's own, go to the address that was given."""
     if response.has_redirect_location:
-        import openai
-
         url = response.request.url
         target = url.join(response.headers["location"])
         if (target.host, target.port) != (url.host, url.port):
             why = f"it redirects to another host ({target.host}); give that address if it is right"
-            raise openai.APIConnectionError(request=response.request) from RedirectError(why)
+            raise RedirectError(why)
 
 
-def open_http_client() -> openai.DefaultAsyncHttpxClient:
+def open_http_client(**options: Any) -> openai.DefaultAsyncHttpxClient:
     """Return an HTTP client of the openai package that follows no redirect to another host."""
     import openai
 
-    return openai.DefaultAsyncHttpxClient(event_hooks={"response": [_refuse_other_host]})
+    hooks = {"response": [_refuse_other_host]}
+    return openai.DefaultAsyncHttpxClient(event_hooks=hooks, **options)
+
+
+class ServerError(Exception):
+    """A server answered without success, by its `status` and `body`, or not at all, by its cause.
+
+    `response` is the answer; None where it is not one of HTTP.
+    """
+
+    def __init__(self, status: int | None = None, body: Any = None, response: Any = None) -> None:
+        detail = body.get("error", body) if isinstance(body, Mapping) else body
+        fields = detail if isinstance(detail, Mapping) else {"message": detail}
+        default = "Connection error." if status is None else f"Error code: {status}"
+        super().__init__(str(fields.get("message") or default))
+        self.status, self.body, self.response = status, detail, response
+        self.code, self.param, self.type = map(fields.get, ("code", "param", "type"))
+
+
+def _account_headers() -> dict[str, str]:
+    """Who sends a request, and on which account of OpenAI's, where one key has several."""
+    accounts = {
+        "OpenAI-Organization": os.environ.get("OPENAI_ORG_ID"),
+        "OpenAI-Project": os.environ.get("OPENAI_PROJECT_ID"),
+    }
+    return {"User-Agent": "misslink", **{name: id_ for name, id_ in accounts.items() if id_}}
 
 
 def complaint_text(body: Any) -> str:
@@ -445,22 +467,20 @@ class ServerConnection:
         self.display_url = address.display_url
         self._model = model
         self._address = address
-        self._opened: openai.AsyncOpenAI | None = None
+        self._http: openai.DefaultAsyncHttpxClient | None = None
+        self._urls: dict[str, Any] = {}
         self._answered = False
 
     async def post(self, path: str, body: Mapping[str, Any]) -> str:
-        """Send a request; return the body of the answer, which need not be what it should be.
+        """Ask a model; return the body of the answer, which need not be what it should be.
 
         Raises
         ------
-        openai.APIError
+        ServerError
             The server did not answer with success.
         """
-        client = self.client()
         self.sent += 1
-        answer: Any = await client.post(
-            path, cast_to=object, body=body, options={"headers": self._headers()}
-        )
+        answer = await self.send("POST", path, json=body)
         self._answered = True
         return self.text(answer)
 
@@ -469,30 +489,43 @@ class ServerConnection:
 
         Raises JudgeUnreachableError where no connection is possible or the key is refused.
         """
-        import openai
-
-        options: Any = {"headers": self._headers(), "timeout": _MODELS_TIMEOUT_S}
         try:
-            answer: Any = await self.client().get("/models", cast_to=object, options=options)
-        except openai.PermissionDeniedError as error:
+            answer = await self.send("GET", "/models", timeout=_MODELS_TIMEOUT_S)
+        except ServerError as error:
             # A key that may ask but not list models is refused here for its scope alone.
-            if "scope" not in str(error).lower():
-                self.raise_if_pointless(error)
-        except (openai.AuthenticationError, openai.APIConnectionError) as error:
-            self.raise_if_pointless(error)
-        except openai.APIStatusError:
+            is_of_key = error.status == _FORBIDDEN and "scope" not in str(error).lower()
+            if error.status in (None, _UNAUTHORIZED) or is_of_key:
+                meaning = self.meaning(error)
+                if isinstance(meaning, JudgeUnreachableError):
+                    raise meaning from None
             return None  # many servers do not list their models
-        else:
-            return parse_json_body(self.text(answer))
-        return None
+        return parse_json_body(self.text(answer))
 
-    def raise_if_pointless(self, error: openai.APIError) -> None:
-        """Raise JudgeUnreachableError where no other question would fare better."""
-        meaning = self.meaning(error)
-        if isinstance(meaning, JudgeUnreachableError):
-            raise meaning from None
+    async def send(self, method: str, path: str, *, stream: bool = False, **options: Any) -> Any:
+        """Send a request, once; return the response of the HTTP client, read unless it is a `stream`.
 
-    def meaning(self, error: openai.APIError) -> RetryableError | JudgeUnreachableError | None:
+        Raises
+        ------
+        ServerError
+            The server did not answer with success.
+        """
+        http = self._client()
+        if path not in self._urls:  # to read one takes a tenth of a request's CPU
+            self._urls[path] = type(http.base_url)(self._address.base_url + path)
+        request = http.build_request(method, self._urls[path], **options)
+        try:
+            answer = await http.send(request, stream=stream)
+            if answer.is_success:
+                return answer
+            text = (await answer.aread()).decode("utf-8", "replace").strip()
+        except Exception as error:
+            raise ServerError from error
+        try:
+            raise ServerError(answer.status_code, json.loads(text), answer)
+        except (ValueError, RecursionError):
+            raise ServerError(answer.status_code, text, answer) from None
+
+    def meaning(self, error: ServerError) -> RetryableError | JudgeUnreachableError | None:
         """What an error means; None where it is about one question."""
         return classify_failure(
             error,
@@ -507,9 +540,9 @@ class ServerConnection:
         """Return the error that says why this judge cannot be asked."""
         return unreachable(f"{self.judge} at {self.display_url}", why)
 
-    def error_message(self, error: openai.APIError) -> str:
+    def error_message(self, error: ServerError) -> str:
         """A server's complaint in its own words, shortened, without the key."""
-        return self.censored(complaint_text(error.body) or error.message)[:EXCERPT_LENGTH]
+        return self.censored(complaint_text(error.body) or str(error))[:EXCERPT_LENGTH]
 
     def censored(self, text: str) -> str:
         """Return `text` without the key."""
@@ -517,34 +550,23 @@ class ServerConnection:
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._opened is not None:
-            await self._opened.close()
-            self._opened = None
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
 
-    def _headers(self) -> dict[str, str | openai.Omit]:
-        import openai
-
-        return RAW_RESPONSE | ({"Authorization": openai.Omit()} if self._address.is_azure else {})
-
-    def client(self) -> openai.AsyncOpenAI:
-        """Return the official client, which makes one attempt a call."""
-        if self._opened is None:
-            import openai
-
+    def _client(self) -> openai.DefaultAsyncHttpxClient:
+        """Return the HTTP client: the official one around it takes as much CPU again for a request."""
+        if self._http is None:
             address = self._address
             address.require_key(self.judge)
-            self._opened = openai.AsyncOpenAI(
-                api_key=address.key,
-                base_url=address.base_url,
-                default_query=address.query,
-                default_headers={"api-key": address.key} if address.is_azure else {},
-                http_client=open_http_client(),
-                timeout=openai.Timeout(None, connect=_CONNECT_TIMEOUT_S),
-                max_retries=0,
+            name, scheme = ("api-key", "") if address.is_azure else ("Authorization", "Bearer ")
+            self._http = open_http_client(
+                params=address.query,
+                headers={name: scheme + address.key, **_account_headers()},
+                timeout=(_CONNECT_TIMEOUT_S, None, None, None),
             )
-        return self._opened
+        return self._http
 
-    def text(self, answer: Any) -> str:
-        """Return the body of an answer that the client does not parse, without the key."""
-        content: bytes = answer.http_response.content
-        return self.censored(decode_body(content))
+    def text(self, response: Any) -> str:
+        """Return the body of a response, without the key."""
+        return self.censored(decode_body(response.content))

@@ -214,13 +214,11 @@ class HttpDecisions(DecisionServer):
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
-        import openai
-
         connection = self._connection
         self.sent += 1
         try:
             raw = valid_text(await connection.post(self._path, self._body(state, questions)))
-        except openai.APIError as error:
+        except http.ServerError as error:
             if failure := connection.meaning(error):
                 raise failure from None
             complaint = connection.error_message(error)

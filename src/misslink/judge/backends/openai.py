@@ -190,20 +190,19 @@ class OpenAIJudge:
         """Ask through `post` in place of an HTTP request, formatted and parsed as by `ask`.
 
         `post` is async, takes a path below the base URL and a request's body, and returns the body of
-        the answer or raises an ``openai.APIError``. It is called again where the question needs another
+        the answer or raises an `ServerError`. It is called again where the question needs another
         format.
         """
-        import openai
 
         async def call(request_format: RequestFormat) -> ParsedResponse:
             return self._parse(await post(self.path, self._request_body(ask, request_format)))
 
-        def explain(error: openai.APIError) -> Failure:
+        def explain(error: connection.ServerError) -> Failure:
             complaint = self.connection.error_message(error)
             about = f"{complaint} '{error.param}' {error.code}"
             return Failure(complaint, about, self.connection.meaning(error))
 
-        return await self._probe.ask(ask, call, openai.APIError, explain)
+        return await self._probe.ask(ask, call, connection.ServerError, explain)
 
     def request(self, ask: Ask) -> dict[str, object]:
         """Return the body of the request by which `ask` would be put now."""

@@ -251,14 +251,16 @@ class CapabilityProbe:
             else:
                 return self._read(response, ask, tried[-1])
 
-    @contextlib.asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
+    def turn(self) -> contextlib.AbstractAsyncContextManager[None]:
         """One ask finds out what the server takes; the others wait for that, but not for long."""
+        return contextlib.nullcontext() if self.settled else self._first_turn()
+
+    @contextlib.asynccontextmanager
+    async def _first_turn(self) -> AsyncIterator[None]:
         has_turn = False
-        if not self.settled:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_PROBE_WAIT_S):
-                    has_turn = await self._finding_out.acquire()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PROBE_WAIT_S):
+                has_turn = await self._finding_out.acquire()
         if has_turn and self.settled:  # found out in the meantime
             self._finding_out.release()
             has_turn = False

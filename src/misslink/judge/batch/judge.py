@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from misslink.errors import JudgeUnreachableError, MisslinkError
+from misslink.judge.backends.connection import ServerError
 from misslink.judge.backends.openai import OpenAIJudge
 from misslink.judge.batch import queue
 from misslink.judge.batch.service import (
@@ -217,7 +218,7 @@ class BatchJudge:
             finally:
                 self._calls.discard(call)
             if line.status is not None and not line.good:
-                raise self._service.error(line.status, line.body)
+                raise ServerError(line.status, line.body)
             return self._bare.connection.censored(json.dumps(line.body, ensure_ascii=False))
 
         try:

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.retry import Backoff
+from misslink.judge.backends.connection import ServerError
 from misslink.judge.batch.service import (
     MAX_BYTES,
     MAX_QUESTIONS,
@@ -163,13 +164,11 @@ class BatchQueue:
 
     async def check_service(self) -> None:
         """Raise where the server has no batch API or is unreachable, before anything is paid."""
-        import openai
-
         try:
             await self._request(self._service.check, "list its batches", may_be_missing=True)
-        except openai.APIStatusError as error:
+        except ServerError as error:
             # A server that accepts batches need not list them; then its status is 405.
-            if error.status_code == _NOT_FOUND_STATUSES[0]:
+            if error.status == _NOT_FOUND_STATUSES[0]:
                 raise self._no_batch_api() from None
 
     def add(self, call: BatchCall, line: bytes) -> None:
@@ -284,11 +283,9 @@ class BatchQueue:
 
     async def _create(self, file: str, calls: dict[str, BatchCall]) -> None:
         """Create a batch of an uploaded file once, also where the server's answer to that is lost."""
-        import openai
-
         stored = self._store.reserve(file, tuple(calls))
         if stored is None:  # another process submitted one of them first; its batch shows now
-            with contextlib.suppress(openai.APIError):
+            with contextlib.suppress(ServerError):
                 await self._service.discard(file)
             _fail_calls(calls, ResubmitError)
             return
@@ -302,7 +299,7 @@ class BatchQueue:
                 return existing
             try:
                 return await self._service.create(file, self._path)
-            except openai.APIStatusError as error:
+            except ServerError as error:
                 if not isinstance(self._service.connection.meaning(error), RetryableError):
                     self._store.drop(stored.row)  # it will never exist
                 raise
@@ -341,8 +338,6 @@ class BatchQueue:
 
     async def _state(self, row: int, batch: _Batch) -> BatchState | None:
         """The state of a batch; None where it is not known yet, or gone."""
-        import openai
-
         stored = self._store.read(row)
         if stored is None:  # another process found that it brings no answers
             _fail_calls(batch.calls, ResubmitError)
@@ -357,7 +352,9 @@ class BatchQueue:
             return state
         try:
             state = await self._service.retrieve(stored.service_id)
-        except openai.NotFoundError:
+        except ServerError as error:
+            if error.status != _NOT_FOUND_STATUSES[0]:
+                raise
             self._handle_missing(stored, batch)
             return None
         batch.is_seen, batch.missed = True, 0
@@ -382,8 +379,6 @@ class BatchQueue:
 
     async def _deliver(self, row: int, batch: _Batch, state: BatchState) -> None:
         """Read the answers of a batch; each reply is cached before the next line is read."""
-        import openai
-
         if state.status == "failed":
             self._handle_refused(row, batch, state)
             return
@@ -394,7 +389,7 @@ class BatchQueue:
             problem = await self._request(
                 lambda: self._read_answers(row, batch, state, answered), action, may_be_missing=True
             )
-        except openai.APIStatusError:
+        except ServerError:
             _log.warning("the answers of batch %s do not exist any more", state.id)
             is_lost = True
         calls = {key: batch.calls[key] for key in waiting if key in batch.calls}
@@ -475,8 +470,6 @@ class BatchQueue:
 
     async def _find(self, stored: StoredBatch) -> BatchState | None:
         """Look in the server's list for a batch whose submission was only announced, or None."""
-        import openai
-
         oldest = stored.created_at.timestamp() - _CLOCK_SKEW_S
         try:
             async for state in self._service.list_batches():
@@ -484,8 +477,8 @@ class BatchQueue:
                     return state
                 if state.created is not None and state.created < oldest:
                     break
-        except openai.APIStatusError as error:
-            if error.status_code not in _NOT_FOUND_STATUSES:
+        except ServerError as error:
+            if error.status not in _NOT_FOUND_STATUSES:
                 raise
         return None
 
@@ -512,17 +505,15 @@ class BatchQueue:
         """Return the result of `call`, one request; `action` completes "it does not ...".
 
         A missing object (404, 405) means that the server has no batch API, unless it `may_be_missing`:
-        then the ``openai.APIStatusError`` is raised.
+        then the `ServerError` is raised.
         """
-        import openai
-
         tries = 0
         while True:
             tries += 1
             try:
                 return await call()
-            except (openai.APIError, ValueError) as error:
-                if may_be_missing and getattr(error, "status_code", None) in _NOT_FOUND_STATUSES:
+            except (ServerError, ValueError) as error:
+                if may_be_missing and getattr(error, "status", None) in _NOT_FOUND_STATUSES:
                     raise
                 problem = self._transient_error(error, action)
                 if tries > (self._retries if retries is None else retries):
@@ -538,11 +529,9 @@ class BatchQueue:
 
     def _transient_error(self, error: Exception, action: str) -> RetryableError:
         """Return the error as one worth a retry; raise where a retry cannot help."""
-        import openai
-
-        if not isinstance(error, openai.APIError):
+        if not isinstance(error, ServerError):
             return RetryableError(str(error), "server")
-        if getattr(error, "status_code", None) in _NOT_FOUND_STATUSES:
+        if getattr(error, "status", None) in _NOT_FOUND_STATUSES:
             raise self._no_batch_api() from None
         problem = self._service.connection.meaning(error)
         if problem is None:

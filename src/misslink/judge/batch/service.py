@@ -6,17 +6,16 @@ import contextlib
 import datetime as dt
 import json
 import os
-import sys
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 from urllib.parse import quote
 
 from pydantic import AliasChoices, AliasPath, Field
 
 from misslink.io.atomic import is_running
-from misslink.judge.backends.connection import RAW_RESPONSE, ServerConnection
+from misslink.judge.backends.connection import ServerConnection
 from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
     ServerDocument,
@@ -25,9 +24,6 @@ from misslink.judge.backends.response_parsing import (
 )
 from misslink.judge.middleware.sqlite_store import CACHE_FORMAT, CacheStore, utc_now
 from misslink.text.normalization import valid_text
-
-if TYPE_CHECKING:
-    import openai
 
 # Source: OpenAI's API reference, "Create batch": 50,000 requests and 200 MB.
 MAX_QUESTIONS = 50_000
@@ -128,22 +124,21 @@ class BatchState(ServerDocument):
 class BatchService:
     """Files and batches of a judge's server, one request per call.
 
-    Every method raises the ``openai.APIError`` that says why there is no answer, and ValueError
+    Every method raises the `ServerError` that says why there is no answer, and ValueError
     where the answer is invalid. `timeout` is in seconds without a sign of the server.
     """
 
     def __init__(self, connection: ServerConnection, timeout: float) -> None:
         self.connection = connection
         self._timeout = timeout
-        self._latest: Any = None
 
     async def upload(self, name: str, file: IO[bytes]) -> str:
         """Send an input file, from its beginning; return its id."""
         file.seek(0)
-        answer: Any = await self.connection.client().files.with_raw_response.create(
-            file=(name, file, "application/jsonl"), purpose="batch", timeout=self._request_timeout()
+        files = {"file": (name, file, "application/jsonl")}
+        document = self._read(
+            await self._send("POST", "/files", files=files, data={"purpose": "batch"})
         )
-        document = self._read(answer)
         file_id = document.get("id")
         if not (isinstance(file_id, str) and file_id):
             raise ValueError(f"it returns no file id: {document!r}"[:EXCERPT_LENGTH])
@@ -156,18 +151,18 @@ class BatchService:
             "endpoint": f"/v1{path}",
             "completion_window": "24h",  # the only one there is
         }
-        return self._state(await self._send("post", "/batches", body=body))
+        return self._state(await self._send("POST", "/batches", json=body))
 
     async def retrieve(self, batch: str) -> BatchState:
         """Return the state of a batch."""
-        return self._state(await self._send("get", f"/batches/{quote(batch, safe='')}"))
+        return self._state(await self._send("GET", f"/batches/{quote(batch, safe='')}"))
 
     async def list_batches(self) -> AsyncIterator[BatchState]:
         """Yield the batches that the server lists for this account, newest first."""
         after: str | None = None
         while True:
             params = {"limit": _PAGE_SIZE} | ({"after": after} if after else {})
-            document = self._read(await self._send("get", "/batches", params))
+            document = self._read(await self._send("GET", "/batches", params=params))
             rows = document.get("data")
             parsed = map(BatchState.of, rows) if isinstance(rows, list) else ()
             states = [state for state in parsed if state is not None]
@@ -180,11 +175,11 @@ class BatchService:
 
     async def check(self) -> None:
         """Request the list of batches, which is free and shows whether the server has one."""
-        await self._send("get", "/batches", {"limit": 1})
+        await self._send("GET", "/batches", params={"limit": 1})
 
     async def discard(self, file: str) -> None:
         """Remove an input file that is not needed."""
-        await self._send("delete", f"/files/{file}")
+        await self._send("DELETE", f"/files/{quote(file, safe='')}")
 
     async def lines(self, file: str) -> AsyncIterator[bytes]:
         """Yield the lines of a file as they arrive.
@@ -192,36 +187,26 @@ class BatchService:
         They end at line feeds alone: Python's and HTTP clients' line splitting also splits at
         other characters, which a judge's reply may contain.
         """
-        files = self.connection.client().files.with_streaming_response
-        async with files.content(file, timeout=self._request_timeout()) as answer:
-            self._latest = answer.http_response
+        path = f"/files/{quote(file, safe='')}/content"
+        async with contextlib.aclosing(await self._send("GET", path, stream=True)) as answer:
             remainder = bytearray()
             try:
-                async for piece in answer.iter_bytes():
+                async for piece in answer.aiter_bytes():
                     remainder += piece
                     if b"\n" in piece:
                         *lines, remainder = remainder.split(b"\n")
                         for line in lines:
                             yield bytes(line)
                     elif len(remainder) > _MAX_LINE_BYTES:
-                        raise ValueError(f"file {file} has a line without an end")
-            except self._http_error() as error:
+                        raise ValueError(f"file {file} has a line without an end")  # noqa: TRY301
+            except ValueError:
+                raise
+            except Exception as error:  # noqa: BLE001 (whatever the package of the HTTP client raises)
                 raise ValueError(f"file {file} broke off: {type(error).__name__}") from None
         if remainder:
             if isinstance(parse_json_body(decode_body(bytes(remainder))), str):
                 raise ValueError(f"file {file} broke off in the middle of a line")
             yield bytes(remainder)
-
-    def error(self, status: int, body: Any) -> openai.APIStatusError:
-        """Return an error of the official client for the status and body of a file's line."""
-        import openai
-
-        detail = body.get("error", body) if isinstance(body, dict) else body
-        message = detail.get("message") if isinstance(detail, dict) else detail
-        latest = self._latest  # a response of the HTTP package that the client uses
-        response = type(latest)(status, request=latest.request)
-        message = str(message or f"status {status}")
-        return openai.APIStatusError(message, response=response, body=detail)
 
     def _state(self, answer: Any) -> BatchState:
         document = self._read(answer)
@@ -231,31 +216,16 @@ class BatchService:
         return state
 
     def _read(self, answer: Any) -> dict[str, object]:
-        self._latest = answer.http_response
         document = parse_json_body(self.connection.text(answer))
         if isinstance(document, str):
             raise ValueError(document)  # noqa: TRY004 (it is what the server sent)
         return document
 
-    def _http_error(self) -> type[Exception]:
-        """The error of the client's HTTP package where a file breaks off."""
-        package = sys.modules[type(self._latest).__module__.partition(".")[0]]
-        kind: type[Exception] = package.HTTPError
-        return kind
-
-    def _request_timeout(self) -> Any:
-        import openai
-
-        return openai.Timeout(self._timeout, connect=min(self._timeout, 30.0))
-
-    async def _send(
-        self, method: str, path: str, params: Mapping[str, object] | None = None, **more: Any
-    ) -> Any:
-        """Send a request; return the answer as the client does that does not parse it."""
-        timeout = self._request_timeout()
-        options = {"headers": RAW_RESPONSE, "timeout": timeout, "params": params or {}}
-        send = getattr(self.connection.client(), method)
-        return await send(path, cast_to=object, options=options, **more)
+    async def _send(self, method: str, path: str, **options: Any) -> Any:
+        """Send a request; return the response."""
+        longest = self._timeout
+        timeout = (min(longest, 30.0), longest, longest, longest)  # the first is to connect
+        return await self.connection.send(method, path, timeout=timeout, **options)
 
 
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer
