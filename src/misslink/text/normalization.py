@@ -23,6 +23,20 @@ def one_of(names: Iterable[str]) -> str:
     return "|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in rests.items())
 
 
+class Phrases:
+    """A pattern that matches from the beginning of a word on.
+
+    Behind a set of characters Python finds it faster than at a boundary, for it skips the letters.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = re.compile(rf"\W(?:{pattern})")
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match in ` text`, with the character before it."""
+        return self._pattern.search(f" {text}")
+
+
 def numbered(names: str, first: int, step: int = 1) -> dict[str, int]:
     """Return names and their numbers; names between blanks share one."""
     rows = enumerate(names.split("|"))
