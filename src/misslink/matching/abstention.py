@@ -231,14 +231,16 @@ def _is_absence_statement(folded: str) -> bool:
         _NO_ANSWER.search(folded) is not None
         or (not folded.isascii() and _NO_ANSWER_UNSPACED.search(folded) is not None)
         or (_ABSENT.search(folded) is not None and _is_about_sources(folded))
-        or any(map(_denies_sources, _DEPENDENT.split(folded)))
+        or (
+            _IN_SOURCES.search(folded) is not None
+            and any(map(_denies_sources, _DEPENDENT.split(folded)))
+        )
     )
 
 
 def _denies_sources(clause: str) -> bool:
-    return not _FACT.search(clause) and all(
-        pattern.search(clause) for pattern in (_IN_SOURCES, _DENIES, _TELLS)
-    )
+    parts = _IN_SOURCES, _DENIES, _TELLS
+    return all(part.search(clause) for part in parts) and not _FACT.search(clause)
 
 
 def _is_about_sources(folded: str) -> bool:

@@ -242,10 +242,9 @@ def sentence_spans(text: str) -> Spans:
     cuts = [0, *(end for stop, end in ends if _ends_sentence(text, stop))]
     spans = []
     for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True):
-        piece = text[start:stop]
-        if piece.strip():
-            left = start + len(piece) - len(piece.lstrip())
-            spans.append((left, start + len(piece.rstrip())))
+        if piece := text[start:stop].strip():
+            left = text.index(piece, start)
+            spans.append((left, left + len(piece)))
     return tuple(spans)
 
 
