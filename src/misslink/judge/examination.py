@@ -122,7 +122,7 @@ class Examination(_Part):
 
     def __hash__(self) -> int:
         # It is looked up often, and a hash of all that it holds takes longer than to compare.
-        return hash(tuple(claim.span for claim in self.claims))
+        return hash(tuple(claim.text for claim in self.claims))
 
 
 class ExaminationWithReference(Examination):

@@ -122,12 +122,9 @@ def _splits_word(plain: str, at: int) -> bool:
         return False
     if plain[at - 1] == "-" and _PREFIX.search(plain, max(0, at - 8), at):
         return True
-    if (
-        plain[at - 1 : at + 1].strip().isdigit()
-        and any(  # with a blank beside it, or another digit
-            max(0, at - 16) + number.start() < at < max(0, at - 16) + number.end()
-            for number in _SPACED_NUMBER.finditer(plain[max(0, at - 16) : at + 16])
-        )
+    if plain[at - 1 : at + 1].strip().isdigit() and any(
+        max(0, at - 16) + number.start() < at < max(0, at - 16) + number.end()
+        for number in _SPACED_NUMBER.finditer(plain[max(0, at - 16) : at + 16])
     ):
         return True
     left, right = plain[at - 1], plain[at]

@@ -140,10 +140,6 @@ class QuotedPassages:
         self.texts, self.question = texts, question
 
     @cached_property
-    def _folded(self) -> tuple[str, ...]:
-        return tuple(map(fold, self.texts))
-
-    @cached_property
     def sentences(self) -> list[PassageSentence]:
         """Every sentence."""
         return [
@@ -217,9 +213,9 @@ class QuotedPassages:
         rival = self._rival(claim, " ".join(quoted))
         if rival is not None:
             return QuoteCheck(whole, *rival)
-        reads_numbers = self._reads_numbers(claim)
-        doubtful = reads_numbers and doubtful_numbers(claim)
-        if doubtful:
+        doubtful = doubtful_numbers(claim)
+        reads_numbers = (doubtful or quantities_of([claim])) and self._reads_numbers(claim)
+        if reads_numbers and doubtful:
             quoted += self._alike(claim, quoted)
         troubles = {place: self._trouble(place, claim, quoted) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
@@ -234,19 +230,15 @@ class QuotedPassages:
         return QuoteCheck(whole, weak=all(self._is_weak(place, claim) for place in whole))
 
     def _reads_numbers(self, claim: str) -> bool:
-        """Whether a claim has numbers, and those in words can be read: in English or German."""
-        said = doubtful_numbers(claim) or quantities_of([claim])
-        return (
-            bool(said)
-            and self.is_known
-            and (is_known_language(claim) or len(short_words(claim)) < FEW_WORDS)
-        )
+        """Whether numbers in words can be read: only those of English and German are known."""
+        return self.is_known and (is_known_language(claim) or len(short_words(claim)) < FEW_WORDS)
 
     def _find(self, quote: str, claim: str) -> list[tuple[int, FuzzyMatch]]:
         """Every text that has a quote word for word; where none does, every one that nearly does."""
         bare = strip_marks(quote).text
         wanted = {fold(quote), fold(bare)} - {""}
-        exact = [n for n, text in enumerate(self._folded) if any(map(text.__contains__, wanted))]
+        texts = enumerate(map(fold, self.texts))
+        exact = [n for n, text in texts if any(map(text.__contains__, wanted))]
         claim_and_question = f"{claim} {self.question}"
         places = []
         for number in exact or range(len(self.texts)):
