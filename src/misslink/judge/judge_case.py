@@ -146,8 +146,7 @@ async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply
     except Exception as error:  # noqa: BLE001 (it is told in the problem)
         return protocol.Reply.nothing(f"the judge raised {type(error).__name__}: {error}")
     if isinstance(reply.parsed, Examination) and "answer" in ask.inputs:
-        settled = settle_response(reply.parsed, ask.inputs["answer"])
-        return reply if settled is reply.parsed else replace(reply, parsed=settled)
+        return replace(reply, parsed=settle_response(reply.parsed, ask.inputs["answer"]))
     return reply
 
 

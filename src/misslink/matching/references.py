@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from misslink.matching.claim_matching import Passages
 from misslink.matching.quantities import Quantity, other_amount
@@ -144,19 +143,13 @@ def _denied(reader: Reader, needed: Sequence[Part], text: Reading, *, negated: b
 
     None: the clause is denied as the claim is; True: and it says the same otherwise.
     """
-    clauses = _clauses(text.text)
-    if all(is_negated == negated for _, is_negated in clauses):
+    pieces = [piece for each in sentences(text.text) for piece in _CLAUSE.split(each)]
+    opposed = [piece for piece in pieces if has_negation(piece) != negated]
+    if not opposed:
         return None
-    read = ((reader.share(needed, reader.read(one)), said == negated) for one, said in clauses)
+    read = ((reader.share(needed, reader.read(piece)), piece not in opposed) for piece in pieces)
     share, is_same = max(read)
     return None if is_same else share >= _SAME_PLACE
-
-
-@lru_cache(maxsize=512)
-def _clauses(text: str) -> tuple[tuple[str, bool], ...]:
-    """The clauses of a text, and whether each has a negation."""
-    pieces = (piece for each in sentences(text) for piece in _CLAUSE.split(each))
-    return tuple((piece, has_negation(piece)) for piece in pieces)
 
 
 def _exchanged(reader: Reader, body: Reading, text: Reading) -> bool:
