@@ -120,6 +120,10 @@ class Examination(_Part):
         ),
     ] = None
 
+    def __hash__(self) -> int:
+        # It is looked up often, and a hash of all that it holds takes longer than to compare.
+        return hash(tuple(claim.text for claim in self.claims))
+
 
 class ExaminationWithReference(Examination):
     """What is said of a case that has reference answers."""

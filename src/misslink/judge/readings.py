@@ -113,6 +113,7 @@ class Readings:
 ALWAYS_READ = Readings()
 
 
+@lru_cache(maxsize=256)  # for the key of the coverage and that of the claims
 def _as_json(parsed: BaseModel | None) -> str:
     try:
         return "" if parsed is None else parsed.model_dump_json()

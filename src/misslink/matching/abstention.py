@@ -9,6 +9,7 @@ from itertools import filterfalse
 from misslink.matching.marks import strip_marks
 from misslink.text.normalization import (
     OF_SOURCES,
+    Phrases,
     Spans,
     content_words,
     fold,
@@ -41,8 +42,8 @@ _SOURCES = (
     rf"|\d+|{_INFORMATION})\b|(?:in|on|of|from|about|for) (?:\w+ ){{0,3}}?\w+))*"
 )
 _NOT = r"(?: not|n't) (?:\w+ )?"
-_ABSENT = re.compile(
-    r"\b(?:unable to (?:answer|find|determine|provide|say)"
+_ABSENT = Phrases(
+    r"unable to (?:answer|find|determine|provide|say)"
     rf"|(?:{_SOURCES}|i|we|it|they|this|these|that|which|and|but|or|therefore|however),? "
     rf"(?:do|does|did){_NOT}(?:{_VERBS}|have (?:any |enough |sufficient )?information)"
     rf"|(?:is|are|was|were){_NOT}(?:{_VERBS}|stated|given|available|known|clear|possible|found"
@@ -55,10 +56,10 @@ _ABSENT = re.compile(
     rf"(?:\w+ ){{0,2}}{_INFORMATION}"
     r"|no (?:mention|answer)"
     rf"|{_INFORMATION} (?:is|are) (?:insufficient|missing)"
-    r"|difficult to (?:provide|determine|give|say|answer))"
+    r"|difficult to (?:provide|determine|give|say|answer)"
 )
-_ABOUT_SOURCES = re.compile(
-    r"\b(?:unable to|you|your|answer|question|i|we"
+_ABOUT_SOURCES = Phrases(
+    r"(?:unable to|you|your|answer|question|i|we"
     r"|it(?: is|'s) not (?:\w+ )?(?:known|clear|possible|stated|mentioned|specified)"
     r"|(?:the|this|these|provided|given) (?:passages?|contexts?|documents?|sources?|text)|passage \d+"
     rf"|(?:no|not enough|insufficient|more|further|enough|specific) (?:\w+ ){{0,2}}{_INFORMATION}"
@@ -73,30 +74,24 @@ _CONDITION = re.compile(
     r"(?:if|when|whenever|where|wherever|unless|once|until) [^,;]*"
 )
 # What the text or the asker may have meant, and where to look instead: beside an absence no claim.
-_GUESS = re.compile(
-    r"\b(?:passages?|contexts?|documents?|sources?|text|information|question|you)\s(?:\w+ly\s)?"
+_GUESS = Phrases(
+    r"(?:passages?|contexts?|documents?|sources?|text|information|question|you)\s(?:\w+ly\s)?"
     r"(?:(?:may|might|could|seems? to|appears? to)\s(?:be\s|have\s)?(?:\w+ly\s)?)?"
     r"(?:refer(?:s|red|ring)?\sto|mean(?:s|t|ing)?|(?:is\s|are\s)?(?:asking|talking)?\s?about|ask)\b"
 )
-_POSSIBLY = re.compile(
-    r"\b(?:may|might|could|possibl[ey]|perhaps|probably|likely|seems?|appears?)\b"
-)
+_POSSIBLY = Phrases(r"(?:may|might|could|possibl[ey]|perhaps|probably|likely|seems?|appears?)\b")
 _REFERRAL = re.compile(
     r"^(?:\w+,\s)?you\s(?:may|might|can|could|should|would|will)\s(?:\w+\s){0,3}"
     r"(?:consult|refer\sto|contact)\b"
 )
-_IGNORANCE = re.compile(
-    r"\bi (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
-    r"|\bi(?:'m| am)? (?:not sure|unsure|uncertain)\b|\bi have no idea\b|\bas an ai\b"
-    r"|^no (?:\w+ )?(?:documents?|passages?|results?|sources?) (?:were |was )?(?:found|retrieved)\W*$"
-)
-_NOTHING = re.compile(  # the whole sentence
-    r"^(?:unknown|n/?a|none|unanswerable|not answerable|no answer|empty response)\W*$"
-)
 # "I do not know", "I cannot answer" and "the text does not say", folded as `fold` folds (no accents).
-_NO_ANSWER = re.compile(
-    fold(
-        r"\b(?:(?:ich weiß|weiß ich) (?:es |das )?nicht|nicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
+_NO_ANSWER = Phrases(
+    r"i (?:really |simply |just )?(?:do not|don't|did not|didn't) (?:actually )?(?:know|have)\b"
+    r"|i(?:'m| am)? (?:not sure|unsure|uncertain)\b|i have no idea\b|as an ai\b"
+    r"|(?<=^.)no (?:\w+ )?(?:documents?|passages?|results?|sources?) (?:were |was )?(?:found|retrieved)\W*$"
+    r"|(?<=^.)(?:unknown|n/?a|none|unanswerable|not answerable|no answer|empty response)\W*$"
+    + fold(
+        r"|(?:(?:ich weiß|weiß ich) (?:es |das )?nicht|nicht (?:beantworten|hervor|erwähnt|genannt|angegeben)"
         r"|zu (?:diesem|dem) thema\b[^.]{0,40}\bnichts\b|keine[nr]? (?:information|angabe|auskunft|hinweis|antwort)"
         r"|je ne (?:sais|trouve|peux|connais)[^.]* pas\b|aucune (?:information|mention)|n'est pas (?:précis|mentionn|indiqu)é"
         r"|ne (?:l[ea] |les )?(?:précis|mentionn|indiqu|d(?:it|isent)\b|contien)\w* (?:pas|rien)\b"
@@ -112,7 +107,11 @@ _NO_ANSWER = re.compile(
         r"|(?:belge|metin|kaynak)\w*[^.]{0,30}(?:bahsedilmiyor|belirtilmemi|yer alm.yor)"
         r"|bilmiyorum|yan.tlayam.yor|cevaplayam.yor|bilgi (?:bulunamad.|yok)"
         r"|tôi không biết|không (?:thể trả lời|có thông tin)|(?:tài liệu|văn bản|nguồn|đoạn)[^.]{0,20}không đề cập)"
-        r"|(?=[^\x00-\x7f])(?:모르겠습니다|언급되(?:지|어 있지)|답할 수 없|답변할 수 없|(?:정보|내용)(?:를|을|이|가) (?:찾을 수 )?없"
+    )
+)
+_NO_ANSWER_UNSPACED = re.compile(
+    fold(
+        r"(?:모르겠습니다|언급되(?:지|어 있지)|답할 수 없|답변할 수 없|(?:정보|내용)(?:를|을|이|가) (?:찾을 수 )?없"
         r"|لا أعرف|لا أستطيع الإجابة|لا (?:تذكر|يذكر) (?:الوثائق|المستندات|النص)|لا توجد معلومات|لم يتم ذكر"
         r"|मुझे नहीं पता|उल्लेख नहीं|उत्तर नहीं दे सकत|कोई जानकारी नहीं"
         r"|不知道|[没沒]有?(?:提到|提及|说明|相关|找到)|未(?:提及|提到|说明)|[无無]法(?:回答|确定|得知)"
@@ -123,33 +122,27 @@ _NO_ANSWER = re.compile(
 
 # A clause that denies, speaks of sources, and of what they tell or of the subject ("dazu steht nichts in den
 # Unterlagen"), in the languages of Europe; a word is its beginning, or whole with `=`.
-def _one_of(words: str) -> str:
+def _any_of(words: str) -> Phrases:
     parts = (rf"{word[1:]}\b" if word.startswith("=") else word for word in fold(words).split())
-    return rf"\b(?:{'|'.join(parts)})"
+    return Phrases("|".join(parts))
 
 
-_DENIES = re.compile(
-    _one_of(
-        "nicht kein =ne =n =rien =pas aucun =no =nada ningun =non =nulla =niente nessun =nao nenhum niet geen ikke"
-        " =inte =ingen =inget ingenting =ei =eivat =nie =nic brak neni nem nincs hicbir =не =нет ничего нічого"
-        " nothing =none neither silent =anything"
-    )
+_DENIES = _any_of(
+    "nicht kein =ne =n =rien =pas aucun =no =nada ningun =non =nulla =niente nessun =nao nenhum niet geen ikke"
+    " =inte =ingen =inget ingenting =ei =eivat =nie =nic brak neni nem nincs hicbir =не =нет ничего нічого"
+    " nothing =none neither silent =anything"
 )
-_IN_SOURCES = re.compile(
-    _one_of(
-        "dokument unterlage quelle =text =texten =textes? kontext passag auszug document source contexte extrait fuente"
-        " =texto =textos context fragmento fonti =testo =testi =fontes =contesto =tekst =teksten bronnen kilde asiakirj"
-        " =tekscie zrodl zdroj szoveg forras belge metin документ источник джерел текст =files material =records"
-    )
+_IN_SOURCES = _any_of(
+    "dokument unterlage quelle =text =texten =textes? kontext passag auszug document source contexte extrait fuente"
+    " =texto =textos context fragmento fonti =testo =testi =fontes =contesto =tekst =teksten bronnen kilde asiakirj"
+    " =tekscie zrodl zdroj szoveg forras belge metin документ источник джерел текст =files material =records"
 )
-_TELLS = re.compile(
-    _one_of(
-        "steht stehen hervor erwahn genannt angegeb angab sagen =sagt aufschluss auskunft hinweis dazu daruber hierzu"
-        " beantwort informa figur mention indiqu precis =dit disent =sujet dice dicono respecto aparec especific indic"
-        " contien =sobre riguardo presente menzion dizem =diz respeito encontr staat vermeld noem hierover =over"
-        " star framgar fremgar mainit kerro tieto =tym wspomin =tom emlit tartalmaz ilgili konuda сказано говор"
-        " упомин информац этом =це =says? =say tells? mention about silent"
-    )
+_TELLS = _any_of(
+    "steht stehen hervor erwahn genannt angegeb angab sagen =sagt aufschluss auskunft hinweis dazu daruber hierzu"
+    " beantwort informa figur mention indiqu precis =dit disent =sujet dice dicono respecto aparec especific indic"
+    " contien =sobre riguardo presente menzion dizem =diz respeito encontr staat vermeld noem hierover =over"
+    " star framgar fremgar mainit kerro tieto =tym wspomin =tom emlit tartalmaz ilgili konuda сказано говор"
+    " упомин информац этом =це =says? =say tells? mention about silent"
 )
 _DEPENDENT = re.compile(r",? (?:that|dass|que|che|dat|att|ze|что) ")
 _POLITE = re.compile(  # from the beginning
@@ -161,8 +154,8 @@ _POLITE = re.compile(  # from the beginning
     r"|please (?:provide|rephrase|clarify|consult|check|refer|see|ask|share)\b"
     r"|(?:yes|yeah|no|correct|true|false)\W*$"
 )
-_OFFER = re.compile(
-    r"^i hope\b|\b(?:let me know|feel free|i(?:'d| would) need (?:more|further|additional)|ich hoffe"
+_OFFER = Phrases(
+    r"(?<=^.)i hope\b|(?:let me know|feel free|i(?:'d| would) need (?:more|further|additional)|ich hoffe"
     r"|gern(?:e)? geschehen|vielen dank|bei (?:weiteren )?fragen|melden sie sich|lassen sie (?:es )?mich wissen)\b"
 )
 
@@ -235,16 +228,19 @@ def _is_guess(folded: str) -> bool:
 def _is_absence_statement(folded: str) -> bool:
     """Whether a sentence only says what is not known."""
     return (
-        any(pattern.search(folded) for pattern in (_NOTHING, _IGNORANCE, _NO_ANSWER))
+        _NO_ANSWER.search(folded) is not None
+        or (not folded.isascii() and _NO_ANSWER_UNSPACED.search(folded) is not None)
         or (_ABSENT.search(folded) is not None and _is_about_sources(folded))
-        or any(map(_denies_sources, _DEPENDENT.split(folded)))
+        or (
+            _IN_SOURCES.search(folded) is not None
+            and any(map(_denies_sources, _DEPENDENT.split(folded)))
+        )
     )
 
 
 def _denies_sources(clause: str) -> bool:
-    return not _FACT.search(clause) and all(
-        pattern.search(clause) for pattern in (_IN_SOURCES, _DENIES, _TELLS)
-    )
+    parts = _IN_SOURCES, _DENIES, _TELLS
+    return all(part.search(clause) for part in parts) and not _FACT.search(clause)
 
 
 def _is_about_sources(folded: str) -> bool:

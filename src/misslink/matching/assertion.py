@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from misslink.text.languages import DASH
 from misslink.text.normalization import (
+    Phrases,
     content_stems,
     fold,
     overlapping,
@@ -30,8 +31,8 @@ _CLAIM = (
     r"(?:claim|statement|rumou?r|belief|idea|assertion|notion|myth|story|report|suggestion|theory"
     r"|behauptung|gerucht|aussage|legende|vorstellung)s?"
 )
-_DENIED = re.compile(
-    rf"\b(?:(?:is|are|was|were|be|isn't|wasn't|ist|war|ware) (?:\w+ly |simply |einfach )?{_FALSE},?"
+_DENIED = Phrases(
+    rf"(?:is|are|was|were|be|isn't|wasn't|ist|war|ware) (?:\w+ly |simply |einfach )?{_FALSE},?"
     r" (?:that|to (?:say|think|claim|believe|assume|state)|dass|zu (?:sagen|glauben))\b"
     rf"|(?:{_CLAIM},? that|dass)\b[^.;?!]*\b(?:is|are|was|were|been|wurden?|wird) (?:\w+ )?"
     r"(?:refuted|rejected|disprove[dn]|debunked|denied|dismissed|discredited|widerlegt|bestritten)\b"
@@ -44,8 +45,8 @@ _DENIED = re.compile(
     rf"(?:\w+ly |simply |einfach )?{_FALSE}\W*$|(?:sentence|{_CLAIM})\b.*\bcontains? an? (?:mistake|error)\b"
     r"|(?:do not|don't|never) (?:believe|trust)\b|said (?:no one|nobody)\b|by no means\b|far from it\b"
     r"|(?:no|never|nobody|none|niemand|hardly|unclear|doubtful|unlikely)\b(?! (?:doubt|matter|surprise|wonder))"
-    r"[^,.;]{0,40}\b(?:that|whether|dass|ob|thinks|believes|says|sagt|behauptet|glaubt)\b(?! (?:is|are|was|were)\b))"
-    r"|^(?:false|wrong|untrue|falsch|myth|mythos)\s*:|(?:[:;?]|--?)\s*(?:false|wrong|untrue|falsch)\W*$"
+    r"[^,.;]{0,40}\b(?:that|whether|dass|ob|thinks|believes|says|sagt|behauptet|glaubt)\b(?! (?:is|are|was|were)\b)"
+    r"|(?<=^.)(?:false|wrong|untrue|falsch|myth|mythos)\s*:|(?<=[:;?-])\s*(?:false|wrong|untrue|falsch)\W*$"
 )
 # "Nobody denies that", "not only" and "no later than" assert, and so does "would like to say".
 AFFIRMED = re.compile(
@@ -63,16 +64,16 @@ _SAYS = (
     r"|alleges|alleged|insist|insists|insisted|swear|swears|suspect|guess|tell|tells|told"
     r"|sagen|sagt|sagte|behaupten|behauptet|behauptete|glauben|glaubt|meinen|meint)"
 )
-_HEARSAY = re.compile(
-    rf"\b{_SPEAKERS} (?:\w+ ){{0,4}}?{_SAYS}\b"
-    r"|\b(?:allegedly|supposedly|purportedly|rumou?r(?:s|ed)?|hearsay|gossip|angeblich|vermeintlich"
+_HEARSAY = Phrases(
+    rf"{_SPEAKERS} (?:\w+ ){{0,4}}?{_SAYS}\b"
+    r"|(?:allegedly|supposedly|purportedly|rumou?r(?:s|ed)?|hearsay|gossip|angeblich|vermeintlich"
     r"|geruchten?|gerucht)\b"
-    rf"|\bit (?:is|was|has been) (?:\w+ )?(?:said|claimed|alleged|whispered) that\b"
-    r"|\b(?:i|we) (?:once |have )?(?:heard|read somewhere)\b|\bso the story goes\b"
-    r"|\b(?:reportedly|(?:legend|word|rumou?r) has it|(?:jok|dream|pretend|fantasi[sz])(?:s|ed|t)\b"
+    rf"|it (?:is|was|has been) (?:\w+ )?(?:said|claimed|alleged|whispered) that\b"
+    r"|(?:i|we) (?:once |have )?(?:heard|read somewhere)\b|so the story goes\b"
+    r"|(?:reportedly|(?:legend|word|rumou?r) has it|(?:jok|dream|pretend|fantasi[sz])(?:s|ed|t)\b"
     r"[^.;]{0,20}\bthat|in (?:the|a|his|her) (?:novel|film|movie|dream|fairy tale|joke)"
     r"|(?:ask|wonder)(?:s|ed)? (?:\w+ )?whether|(?:student|child|boy|girl) (?:wrote|said|claimed))\b"
-    r"|\bes (?:heisst|wird (?:behauptet|erzahlt|gemunkelt))\b"
+    r"|es (?:heisst|wird (?:behauptet|erzahlt|gemunkelt))\b"
 )
 _BESIDE = 80  # characters in which a denial stands beside a quote
 # Behind these a new clause begins, to which a negation before it does not reach.

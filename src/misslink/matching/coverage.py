@@ -162,7 +162,7 @@ def content_spans(answer: str) -> Spans:
         (start, end)
         for start, end in claim_spans(answer)
         if not _ABOUT_TEXTS.match(folded := fold(answer[start:end]))
-        and (any(map(str.isdigit, folded)) or len(content_words(folded)) >= _SENTENCE_WORDS)
+        and (len(content_words(folded)) >= _SENTENCE_WORDS or any(map(str.isdigit, folded)))
     )
 
 

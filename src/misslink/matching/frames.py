@@ -8,6 +8,7 @@ from functools import lru_cache
 from misslink.matching.assertion import AFFIRMED, DENYING, NotAsserted, not_asserted
 from misslink.text.normalization import (
     STEM_WORD,
+    Phrases,
     Spans,
     content_stems,
     fold,
@@ -129,8 +130,8 @@ _BACKWARD = re.compile(
     rf"|^\W*none\s+of\s+(?:this|that|these|it)\b.{{0,20}}\btrue\W*$"
     rf"|^\W*(?:correction|errat\w+)\b.{{0,40}}(?:{_FALSE})\W*$|^\W*(?:(?:just|only|war\s+nur)\s+)?(?:{_JOKED})\W*$"
 )
-_OPENING = re.compile(
-    rf"\bonce\s+upon\s+a\s+time\b|\b(?:this|following|dies|das)\b.{{0,40}}\b(?:is|ist)\b.{{0,30}}\b(?:{_FICTION}|{_JOKED}|{_SAMPLE})\b"
+_OPENING = Phrases(
+    rf"once\s+upon\s+a\s+time\b|(?:this|following|dies|das)\b.{{0,40}}\b(?:is|ist)\b.{{0,30}}\b(?:{_FICTION}|{_JOKED}|{_SAMPLE})\b"
 )
 _HEADING = re.compile(
     r"\b(?:false\w*|untrue|incorrect|wrong|not\s+true|myths?|misconceptions?|legends?|lies|falsch\w*|irr(?:tum\w*|glauben?)|mythen)\b"

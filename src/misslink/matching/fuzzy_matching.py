@@ -122,7 +122,7 @@ def _splits_word(plain: str, at: int) -> bool:
         return False
     if plain[at - 1] == "-" and _PREFIX.search(plain, max(0, at - 8), at):
         return True
-    if " " in plain[at - 1 : at + 1] and any(
+    if plain[at - 1 : at + 1].strip().isdigit() and any(
         max(0, at - 16) + number.start() < at < max(0, at - 16) + number.end()
         for number in _SPACED_NUMBER.finditer(plain[max(0, at - 16) : at + 16])
     ):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from misslink.text.normalization import Spans
+from misslink.text.normalization import Phrases, Spans
 
 # Words that name a source, in the languages of the prompts and a few others.
 _SOURCE = (
@@ -127,7 +127,8 @@ _SIGNS = re.compile(
 _ITEMS = re.compile(
     r"[\n.!?:;](?:(?<=\n)|\s{1,9})[^\w\n]{0,9}(?:\w{1,3}[.)]|\d{1,2}\s\s)|\n[ \t]*[-+=]"
 )
-_WORDS = re.compile(rf"\b{_SOURCE}\b|step|schritt|paso|page|seite|https?:|www\.")
+_WORDS = re.compile(r"step|schritt|paso|page|seite|https?:|www\.")
+_HINTS = _SIGNS, _ITEMS, _WORDS, Phrases(rf"{_SOURCE}\b")
 _ANYTHING = re.compile("")
 _MARKED = re.compile(b"\1+")
 _IN_LINE = re.compile(r"[^\n]")
@@ -166,7 +167,7 @@ def strip_marks(text: str) -> StrippedText:
     'Parking costs 9 euros.'
     """
     lower = f"\n{_lower(text)}"
-    if not (_SIGNS.search(text) or _ITEMS.search(lower) or _WORDS.search(lower)):
+    if not any(hint.search(lower) for hint in _HINTS):
         return StrippedText(text, ())
     blank = text
     marked = bytearray(len(text))  # of each character whether it is of a mark

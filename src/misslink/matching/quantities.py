@@ -211,9 +211,8 @@ _FORMS = (
      rf"(?![^\W{_OTHER}]|[°%])(?P<below> (?:below|unter) (?:0|null|freezing))?"),
 )  # fmt: skip
 # What a form without digits has one of.
-_WORD = re.compile(
-    rf"(?:{one_of(_MONTHS)}|(?:{_WEEKDAY})s?|noon|midday|midnight|mitternacht|hal[bf]|quarter|viertel)\b"
-)
+_NAMES = ["noon", "midday", "midnight", "mitternacht", "halb", "half", "quarter", "viertel"]
+_WORD = re.compile(rf"(?:{one_of((*_MONTHS, *_WEEKDAYS, *_NAMES))})s?\b")
 _NUMERALS = "0123456789"
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+(?:[.:]\d+|,\d{3}(?!\d))*")

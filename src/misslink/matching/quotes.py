@@ -213,8 +213,9 @@ class QuotedPassages:
         rival = self._rival(claim, " ".join(quoted))
         if rival is not None:
             return QuoteCheck(whole, *rival)
-        reads_numbers = self._reads_numbers(claim)
-        if reads_numbers and doubtful_numbers(claim):
+        doubtful = doubtful_numbers(claim)
+        reads_numbers = (doubtful or quantities_of([claim])) and self._reads_numbers(claim)
+        if reads_numbers and doubtful:
             quoted += self._alike(claim, quoted)
         troubles = {place: self._trouble(place, claim, quoted) for place in whole}
         for of_quote in found:  # each quote must agree, at one of the places that have its words
@@ -224,7 +225,7 @@ class QuotedPassages:
         if reads_numbers:
             if amount := unsaid_quantity(claim, lambda: self.quantities):
                 return QuoteCheck(whole, "quantity", amount)
-            if number := underived_number(claim, quoted, self.numbers):
+            if doubtful and (number := underived_number(claim, quoted, self.numbers)):
                 return QuoteCheck(whole, "number", number)
         return QuoteCheck(whole, weak=all(self._is_weak(place, claim) for place in whole))
 
@@ -236,9 +237,8 @@ class QuotedPassages:
         """Every text that has a quote word for word; where none does, every one that nearly does."""
         bare = strip_marks(quote).text
         wanted = {fold(quote), fold(bare)} - {""}
-        exact = [
-            n for n, text in enumerate(map(fold, self.texts)) if any(w in text for w in wanted)
-        ]
+        texts = enumerate(map(fold, self.texts))
+        exact = [n for n, text in texts if any(map(text.__contains__, wanted))]
         claim_and_question = f"{claim} {self.question}"
         places = []
         for number in exact or range(len(self.texts)):

@@ -64,6 +64,7 @@ class Reading:
         return frozenset(chain.from_iterable(map(_forms, self.words)))
 
 
+@lru_cache(maxsize=4_096)
 def has_negation(text: str) -> bool:
     """Whether a text has a denial, also in other languages than English and German."""
     return is_negated(text) or _NEGATION.search(fold(text)) is not None

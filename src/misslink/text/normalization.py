@@ -23,6 +23,20 @@ def one_of(names: Iterable[str]) -> str:
     return "|".join(f"{re.escape(first)}(?:{'|'.join(rest)})" for first, rest in rests.items())
 
 
+class Phrases:
+    """A pattern that matches from the beginning of a word on.
+
+    Behind a set of characters Python finds it faster than at a boundary, for it skips the letters.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = re.compile(rf"\W(?:{pattern})")
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match in ` text`, with the character before it."""
+        return self._pattern.search(f" {text}")
+
+
 def numbered(names: str, first: int, step: int = 1) -> dict[str, int]:
     """Return names and their numbers; names between blanks share one."""
     rows = enumerate(names.split("|"))
@@ -228,10 +242,9 @@ def sentence_spans(text: str) -> Spans:
     cuts = [0, *(end for stop, end in ends if _ends_sentence(text, stop))]
     spans = []
     for start, stop in zip(cuts, [*cuts[1:], len(text)], strict=True):
-        piece = text[start:stop]
-        if piece.strip():
-            left = start + len(piece) - len(piece.lstrip())
-            spans.append((left, start + len(piece.rstrip())))
+        if piece := text[start:stop].strip():
+            left = text.index(piece, start)
+            spans.append((left, left + len(piece)))
     return tuple(spans)
 
 
