@@ -70,6 +70,7 @@ __all__ = [
     "Need",
     "Outcome",
     "Passage",
+    "PassageRow",
     "PromptRef",
     "Reason",
     "Repeats",
@@ -82,6 +83,7 @@ __all__ = [
     "Status",
     "Support",
     "Trace",
+    "TraceRow",
     "Usage",
     "Verdict",
 ]
@@ -233,6 +235,40 @@ class RetrieverCall(FrozenModel):
     nested: bool = False
 
 
+class PassageRow(NamedTuple):
+    """What statistics read of a passage of a trace."""
+
+    id: str
+    rank: int
+
+
+class CallRow(NamedTuple):
+    """What statistics read of a retriever call."""
+
+    nested: bool
+
+
+class TraceRow(NamedTuple):
+    """What statistics read of a trace: its numbers and ids, and which texts it has."""
+
+    case_id: str
+    retrieved: tuple[PassageRow, ...]
+    deeper: tuple[PassageRow, ...]
+    characters: int
+    prompted_count: int | None
+    shown: tuple[str, ...]
+    answered: bool
+    prompt: bool
+    history: bool
+    latency_s: float | None
+    usage: Usage | None
+    error: str | None
+    unmeasured: str | None
+    unmatched: Reason | None
+    calls: tuple[CallRow, ...]
+    depth: int | None
+
+
 class Trace(FrozenModel):
     """What the app did for one case: retrieval calls, prompt and answer.
 
@@ -302,6 +338,42 @@ class Trace(FrozenModel):
     _visible_answer = field_validator("answer")(case_fields.empty_if_blank)
     _history_alternates = field_validator("history")(case_fields.check_history)
     _number_as_id = field_validator("case_id", mode="before")(case_fields.read_number_as_id)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the app gave an answer, also an empty one."""
+        return self.answer is not None
+
+    @property
+    def characters(self) -> int:
+        """Those of all retrieved passages."""
+        return sum(len(passage.text) for passage in self.retrieved)
+
+    @property
+    def prompted_count(self) -> int | None:
+        """How many passages are in the prompt; None: misslink did not see it."""
+        return None if self.prompted is None else len(self.prompted)
+
+    def light(self) -> TraceRow:
+        """What is held of it where a run is too large to be held whole."""
+        return TraceRow(
+            sys.intern(self.case_id),
+            _passage_rows(self.retrieved),
+            _passage_rows(self.deeper),
+            self.characters,
+            self.prompted_count,
+            tuple(map(sys.intern, self.shown)),
+            self.answered,
+            bool(self.prompt),
+            bool(self.history),
+            self.latency_s,
+            _same(self.usage),
+            _same(self.error),
+            _same(self.unmeasured),
+            _same(self.unmatched),
+            _same(tuple(CallRow(call.nested) for call in self.calls)),
+            self.depth,
+        )
 
     def context(self, k: int) -> tuple[Passage, ...]:
         """What the model saw: the retrieved passages in the prompt, each with its shown part.
@@ -539,7 +611,15 @@ class Estimate(FrozenModel):
 
 
 _same = lru_cache(1 << 14)(lambda value: value)  # one object for all equal ones, few are not
+_passage_row = lru_cache(1 << 14)(lambda name, rank: PassageRow(sys.intern(name), rank))
 _same_parts = lru_cache(1 << 14)(lambda *parts: {sys.intern(name): _same(x) for name, x in parts})
+
+
+def _passage_rows(passages: Iterable[Passage]) -> tuple[PassageRow, ...]:
+    return tuple(_passage_row(passage.id, passage.rank) for passage in passages)
+
+
+Observed = Trace | TraceRow
 Scored = Verdict | ScoreRow
 Outcome = Link | LinkRow
 ItemT = TypeVar("ItemT")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal
@@ -29,19 +29,19 @@ _DECIDING_METRICS = ("faithfulness", "correctness")
 
 
 def count_errors(
-    traces: Iterable[Trace], verdicts: Sequence[Scored]
+    traces: Sequence[Trace], verdicts: Sequence[Scored]
 ) -> tuple[ErrorCounts, tuple[str, int] | None]:
     """Count the cases that the app failed on, that the judge failed on, and without an answer.
 
     And the reason of most errors of app and judge, with how many cases it has; None without one.
     """
     app, answered, silent = dict[str, str](), False, 0
-    for trace in traces:
-        answered |= trace.answer is not None
+    for trace in light_items(traces):
+        answered |= trace.answered
         if trace.error is not None:
             app[trace.case_id] = trace.error
         else:
-            silent += trace.answer is None
+            silent += not trace.answered
     judge = {
         verdict.case_id: verdict.reason
         for verdict in verdicts

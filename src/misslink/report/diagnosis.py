@@ -18,6 +18,7 @@ from misslink.documents import (
     summary_of,
     whatif_of,
 )
+from misslink.parts import light_items
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -211,7 +212,7 @@ def read_missing_labels(run: Run) -> MissingLabelsView | None:
     anchors = {
         # The explorer also takes the passage to show of the case.
         (trace.case_id, passage.id): f"{case_fragment(numbers[trace.case_id])}&passage={position}"
-        for trace in run.traces
+        for trace in light_items(run.traces)
         if trace.case_id in numbers and trace.case_id in case_ids
         for position, passage in enumerate(trace.retrieved, 1)
     }

@@ -16,7 +16,7 @@ from misslink.documents import Replay, manifest_of, replay_of, summary_of
 from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.association import failed_share
 from misslink.linking.findings import count_errors, leading_owners
-from misslink.parts import by_case, select_items
+from misslink.parts import by_case, light_items, select_items
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
@@ -68,7 +68,7 @@ def _find(run: Run) -> Findings:
     failed = [link for link in decided if link.failed]
     labelled = [link for link in run.outcomes if link.retrieval in EXPOSURE_BY_LABELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
-    unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
+    unmeasured = (unmeasured_reason(t) for t in light_items(run.traces) if t.case_id in with_labels)
     clusters = cluster_cases(run.cases)
     exposed = [link for link in decided if link.retrieval in EXPOSURE_BY_LABELS]
     cases = ExposedCases(
