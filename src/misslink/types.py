@@ -468,8 +468,15 @@ class Repeats(FrozenModel):
     flipped: Share | None = None
 
 
+class ClaimRow(NamedTuple):
+    """What statistics read of a claim."""
+
+    support: Support
+    overruled: bool
+
+
 class ScoreRow(NamedTuple):
-    """What statistics read of a verdict: all but its claims, its scores of passages and the reply."""
+    """What statistics read of a verdict: all but texts, its scores of passages and the reply."""
 
     case_id: str
     metric: str
@@ -477,6 +484,7 @@ class ScoreRow(NamedTuple):
     value: float | None
     label: bool | None
     probability: float | None
+    claims: tuple[ClaimRow, ...]
     parts: Mapping[str, float | None]
     repeats: Repeats | None
     reason: str | None
@@ -541,6 +549,7 @@ class Verdict(FrozenModel):
             _same(self.value),
             self.label,
             _same(self.probability),
+            _same(tuple(ClaimRow(claim.support, claim.overruled) for claim in self.claims)),
             _same_parts(*self.parts.items()),
             self.repeats,
             _same(self.reason),
