@@ -39,9 +39,11 @@ from misslink.link_types import (
     LinkRow,
     LossStep,
     LostAt,
+    MissRow,
     MissStatus,
     MissType,
     Need,
+    NeedRow,
     RetrievalMiss,
     Search,
 )
@@ -65,9 +67,12 @@ __all__ = [
     "LinkRow",
     "LossStep",
     "LostAt",
+    "MissRow",
     "MissStatus",
     "MissType",
+    "Missed",
     "Need",
+    "NeedRow",
     "Outcome",
     "Passage",
     "PassageRow",
@@ -631,6 +636,7 @@ def _passage_rows(passages: Iterable[Passage]) -> tuple[PassageRow, ...]:
 Observed = Trace | TraceRow
 Scored = Verdict | ScoreRow
 Outcome = Link | LinkRow
+Missed = RetrievalMiss | MissRow
 ItemT = TypeVar("ItemT")
 
 
