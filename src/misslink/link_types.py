@@ -226,13 +226,13 @@ class Need(FrozenModel):
         """Characters of its text."""
         return len(self.text)
 
-    def light(self) -> NeedRow:
+    def light(self) -> NeedState:
         """What is held of it where a run is too large to be held whole."""
         passage_id = self.passage_id and sys.intern(self.passage_id)
-        return NeedRow(self.source, self.lost_at, passage_id, self.by, self.length)
+        return NeedState(self.source, self.lost_at, passage_id, self.by, self.length)
 
 
-class NeedRow(NamedTuple):
+class NeedState(NamedTuple):
     """What statistics read of a need."""
 
     source: str
@@ -270,7 +270,7 @@ class LinkRow(NamedTuple):
     owner: str | None
     failed: bool | None
     loss: str
-    needs: tuple[NeedRow, ...]
+    needs: tuple[NeedState, ...]
     missed: tuple[MissRow, ...]
     accused: tuple[FailureMode, ...]
 

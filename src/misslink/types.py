@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
@@ -29,7 +29,7 @@ from pydantic import (
 from misslink import case_fields
 from misslink.case_fields import EvidenceSpan, Message
 from misslink.field_markers import Varying
-from misslink.frozen_model import FrozenModel, Grade, Reason, Share
+from misslink.frozen_model import FrozenModel, Grade, Reason, Share, share
 from misslink.link_types import (
     ClaimLink,
     CompetingPassage,
@@ -43,12 +43,21 @@ from misslink.link_types import (
     MissStatus,
     MissType,
     Need,
-    NeedRow,
+    NeedState,
     RetrievalMiss,
     Search,
 )
 from misslink.parts import Part, light_items
 from misslink.registry import exporters, late_function
+from misslink.trace_types import (
+    VECTOR_QUERY,
+    Observed,
+    Passage,
+    RetrieverCall,
+    Trace,
+    TraceRow,
+    Usage,
+)
 
 __all__ = [
     "RUN_FORMAT",
@@ -72,10 +81,10 @@ __all__ = [
     "MissType",
     "Missed",
     "Need",
-    "NeedRow",
+    "NeedState",
+    "Observed",
     "Outcome",
     "Passage",
-    "PassageRow",
     "PromptRef",
     "Reason",
     "Repeats",
@@ -200,203 +209,6 @@ class Case(FrozenModel):
         return True if listed else None
 
 
-class Usage(FrozenModel):
-    """Tokens a model reported; None where it reported none."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-    @classmethod
-    def total(cls, usages: Iterable[Usage | None]) -> Usage | None:
-        """Return the sum; a count that none of them has is None, and so is the sum of none."""
-        known = [usage for usage in usages if usage is not None]
-        counts = {
-            name: [count for usage in known if (count := getattr(usage, name)) is not None]
-            for name in cls.model_fields
-        }
-        return cls(**{name: sum(c) if c else None for name, c in counts.items()}) if known else None
-
-
-class Passage(FrozenModel):
-    """A retrieved chunk; ``rank`` counts from 1, ``score`` is the retriever's own or None."""
-
-    id: str
-    text: str = ""
-    rank: int = Field(ge=1)
-    score: Annotated[float | None, Varying] = None  # a rebuilt index differs in the last digits
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
-
-
-VECTOR_QUERY = "(a vector)"  # the query of a search that was made with a vector
-
-
-class RetrieverCall(FrozenModel):
-    """One search by a retriever or a tool; ``tool`` is the agent's tool that made it, if any."""
-
-    query: str
-    passages: tuple[str, ...]
-    retriever: str = ""
-    tool: str = ""
-    nested: bool = False
-
-
-class PassageRow(NamedTuple):
-    """What statistics read of a passage of a trace."""
-
-    id: str
-    rank: int
-
-
-class CallRow(NamedTuple):
-    """What statistics read of a retriever call."""
-
-    nested: bool
-
-
-class TraceRow(NamedTuple):
-    """What statistics read of a trace: its numbers and ids, and which texts it has."""
-
-    case_id: str
-    retrieved: tuple[PassageRow, ...]
-    deeper: tuple[PassageRow, ...]
-    characters: int
-    prompted_count: int | None
-    shown: tuple[str, ...]
-    answered: bool
-    prompt: bool
-    history: bool
-    latency_s: float | None
-    usage: Usage | None
-    error: str | None
-    unmeasured: str | None
-    unmatched: Reason | None
-    calls: tuple[CallRow, ...]
-    depth: int | None
-
-
-class Trace(FrozenModel):
-    """What the app did for one case: retrieval calls, prompt and answer.
-
-    Parameters
-    ----------
-    retrieved : sequence of Passage
-        Best first, without duplicates. A passage returned by several calls has its best rank.
-    prompted, prompt : sequence of str, str, or None
-        Ids of the retrieved passages in the prompt, and its text. None: misslink did not see it.
-    shown : mapping of str to str
-        The part in the prompt of each passage that is there in part, or in other words. A passage
-        of ``prompted`` that is not in it was shown whole.
-    model_calls : int or None
-        Number of model calls that misslink saw. None: it saw none, or the app says what it prompted.
-    latency_s : float or None, in seconds
-    error, traceback : str or None
-        The exception that the app raised, with the place in the user's code.
-    unmeasured : str or None
-        Why misslink does not know the retrieved passages. Not the same as no retrieved passages.
-    unmatched : Reason or None
-        Why the retrieved passages cannot be compared with the labelled ids.
-    calls : sequence of RetrieverCall
-        Every retriever call, including nested ones.
-    graded : sequence of str
-        Ids of retrieved passages that another model call than that of the answer was shown.
-    deeper : sequence of Passage
-        Missed relevant passages, with their rank in a deeper search.
-    deeper_calls : mapping of str to int
-        Number of the search, from 1, that ranks each of these best.
-    depth : int or None
-        Depth of that search. None: no deeper search.
-    notes : sequence of str
-        Readable notes on what misslink could not capture.
-    trace_id, span_id : str or None
-        Ids of the trace and its root span in the tool that recorded them.
-    response_id : str or None
-        Id of the model's reply, as its provider gave it.
-    history : sequence of Message
-        Earlier messages of the conversation, in recorded traces.
-    """
-
-    case_id: str
-    retrieved: tuple[Passage, ...] = ()
-    prompted: tuple[str, ...] | None = None
-    prompt: str | None = None
-    shown: dict[str, str] = Field(default_factory=dict)
-    model_calls: int | None = Field(default=None, ge=0)
-    answer: str | None = None
-    latency_s: Annotated[float | None, Varying] = Field(default=None, ge=0, le=1e9)
-    usage: Annotated[Usage | None, Varying] = None
-    error: str | None = None
-    traceback: str | None = None
-    unmeasured: str | None = None
-    unmatched: Reason | None = None
-    calls: tuple[RetrieverCall, ...] = ()
-    graded: tuple[str, ...] = ()
-    deeper: tuple[Passage, ...] = ()
-    deeper_calls: dict[str, int] = Field(default_factory=dict)
-    depth: int | None = None
-    notes: Annotated[tuple[str, ...], Varying] = ()
-    trace_id: Annotated[str | None, Varying] = None
-    span_id: Annotated[str | None, Varying] = None
-    response_id: Annotated[str | None, Varying] = None
-    history: tuple[Message, ...] = ()
-
-    _shown_is_prompted = model_validator(mode="before")(case_fields.read_shown)
-    _visible_answer = field_validator("answer")(case_fields.empty_if_blank)
-    _history_alternates = field_validator("history")(case_fields.check_history)
-    _number_as_id = field_validator("case_id", mode="before")(case_fields.read_number_as_id)
-
-    @property
-    def answered(self) -> bool:
-        """Whether the app gave an answer, also an empty one."""
-        return self.answer is not None
-
-    @property
-    def characters(self) -> int:
-        """Those of all retrieved passages."""
-        return sum(len(passage.text) for passage in self.retrieved)
-
-    @property
-    def prompted_count(self) -> int | None:
-        """How many passages are in the prompt; None: misslink did not see it."""
-        return None if self.prompted is None else len(self.prompted)
-
-    def light(self) -> TraceRow:
-        """What is held of it where a run is too large to be held whole."""
-        return TraceRow(
-            sys.intern(self.case_id),
-            _passage_rows(self.retrieved),
-            _passage_rows(self.deeper),
-            self.characters,
-            self.prompted_count,
-            tuple(map(sys.intern, self.shown)),
-            self.answered,
-            bool(self.prompt),
-            bool(self.history),
-            self.latency_s,
-            _same(self.usage),
-            _same(self.error),
-            _same(self.unmeasured),
-            _same(self.unmatched),
-            _same(tuple(CallRow(call.nested) for call in self.calls)),
-            self.depth,
-        )
-
-    def context(self, k: int) -> tuple[Passage, ...]:
-        """What the model saw: the retrieved passages in the prompt, each with its shown part.
-
-        Where the prompt was not seen, the first `k` passages stand for it.
-        """
-        if self.prompted is None:
-            return self.retrieved[:k]
-        reached, parts = set(self.prompted), self.shown
-        return tuple(
-            passage.model_copy(update={"text": parts[passage.id]})
-            if passage.id in parts
-            else passage
-            for passage in self.retrieved
-            if passage.id in reached
-        )
-
-
 class Evidence(FrozenModel):
     """A quote found in a passage; ``start`` and ``end`` are character offsets into its text.
 
@@ -473,7 +285,7 @@ class Repeats(FrozenModel):
     flipped: Share | None = None
 
 
-class ClaimRow(NamedTuple):
+class ClaimState(NamedTuple):
     """What statistics read of a claim."""
 
     support: Support
@@ -489,7 +301,7 @@ class ScoreRow(NamedTuple):
     value: float | None
     label: bool | None
     probability: float | None
-    claims: tuple[ClaimRow, ...]
+    claims: tuple[ClaimState, ...]
     parts: Mapping[str, float | None]
     repeats: Repeats | None
     reason: str | None
@@ -550,17 +362,17 @@ class Verdict(FrozenModel):
         return ScoreRow(
             sys.intern(self.case_id),
             sys.intern(self.metric),
-            _same(self.status),
-            _same(self.value),
+            share(self.status),
+            share(self.value),
             self.label,
-            _same(self.probability),
-            _same(tuple(ClaimRow(claim.support, claim.overruled) for claim in self.claims)),
+            share(self.probability),
+            share(tuple(ClaimState(claim.support, claim.overruled) for claim in self.claims)),
             _same_parts(*self.parts.items()),
             self.repeats,
-            _same(self.reason),
+            share(self.reason),
             sys.intern(self.judge),
-            _same(self.prompt),
-            _same(self.usage),
+            share(self.prompt),
+            share(self.usage),
             self.standalone_question,
         )
 
@@ -624,16 +436,7 @@ class Estimate(FrozenModel):
         return cls(**ends, reason=str(reason), reason_code=reason)
 
 
-_same = lru_cache(1 << 14)(lambda value: value)  # one object for all equal ones, few are not
-_passage_row = lru_cache(1 << 14)(lambda name, rank: PassageRow(sys.intern(name), rank))
-_same_parts = lru_cache(1 << 14)(lambda *parts: {sys.intern(name): _same(x) for name, x in parts})
-
-
-def _passage_rows(passages: Iterable[Passage]) -> tuple[PassageRow, ...]:
-    return tuple(_passage_row(passage.id, passage.rank) for passage in passages)
-
-
-Observed = Trace | TraceRow
+_same_parts = lru_cache(1 << 14)(lambda *parts: {sys.intern(name): share(x) for name, x in parts})
 Scored = Verdict | ScoreRow
 Outcome = Link | LinkRow
 Missed = RetrievalMiss | MissRow

@@ -19,7 +19,7 @@ from misslink.types import (
     MissStatus,
     MissType,
     Need,
-    NeedRow,
+    NeedState,
     Outcome,
     Reason,
     Run,
@@ -146,7 +146,7 @@ def can_search_fix(link: Outcome) -> bool:
 
 
 def lost_passages(
-    needs: Sequence[Need | NeedRow], missed: Sequence[MissedT]
+    needs: Sequence[Need | NeedState], missed: Sequence[MissedT]
 ) -> tuple[MissedT, ...]:
     """The missed passages of the needs that a case lost; empty where one of these is not located.
 

@@ -12,7 +12,7 @@ from misslink.parts import by_case
 from misslink.render.format import pluralize, shorten
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, STAGES, describe_need
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Claim, Need, NeedRow, Outcome, Run, Trace
+from misslink.types import Case, Claim, Need, NeedState, Outcome, Run, Trace
 
 _FEWEST_PIXELS = 1.6  # percent of the drawing: one lost fact of 500 is seen, too
 _TOP = 12  # percent above the highest bar, for its count
@@ -203,7 +203,7 @@ def find_example(run: Run, blamed: Collection[str]) -> NeedExample | None:
     )
 
 
-def _lost_need(link: Outcome) -> Need | NeedRow | None:
+def _lost_need(link: Outcome) -> Need | NeedState | None:
     """The first need that its owner lost, located."""
     lost = (need for need in link.needs if STAGE_OWNERS.get(need.lost_at or "") == link.owner)
     return next((need for need in lost if need.by), None)
