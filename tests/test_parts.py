@@ -234,30 +234,43 @@ def test_runs_with_other_labels_compare_alike_where_they_are_not_held(at_home, m
     assert [type(row) for row in rows] == [LinkRow] * 4  # relinked, and stored
 
 
-def test_a_page_reads_what_is_not_held_a_few_times(at_home, monkeypatch):
-    monkeypatch.setattr(parts, "HELD_BYTES", 0)
-    run, read, item = read_run("run"), Counter(), parts.PartStore.item
+@pytest.fixture
+def read(monkeypatch):
+    """How many items of each model are read of files that are not held."""
+    counts, item = Counter(), parts.PartStore.item
 
     def counted(store, place):
-        read[store._model] += 1
+        counts[store._model] += 1
         return item(store, place)
 
     monkeypatch.setattr(parts.PartStore, "item", counted)
+    return counts
+
+
+def test_a_page_reads_what_is_not_held_a_few_times(at_home, monkeypatch, read):
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    run = read_run("run")
+    read.clear()
     run.html(at_home / "page.html")
-    assert read[Link] <= 15 * len(TOWNS)  # it was 40
-    assert read[Verdict] <= 15 * len(TOWNS)  # 12 of each case are shown; it was 26
+    assert read[Link] <= 2 * len(TOWNS)  # each is shown; it was 40, then 7
+    assert read[Trace] <= 4 * len(TOWNS)  # it was 11
+    assert read[Verdict] <= 13 * len(TOWNS)  # 12 of each case are shown; it was 26, then 14
 
 
-def test_groups_of_disagreements_read_only_their_own_cases(at_home, monkeypatch):
+def test_an_evaluation_reads_what_is_not_held_a_few_times(at_home, monkeypatch, read):
+    monkeypatch.setattr(parts, "HELD_BYTES", 0)
+    evaluated("streamed")
+    # The selftest's few cases are evaluated, too.
+    assert read[Trace] <= 16 * len(TOWNS)  # it was 43
+    assert read[Link] <= 5 * len(TOWNS)  # it was 13
+    assert read[Verdict] <= 30 * len(TOWNS)  # 12 of each case are shown; it was 45
+
+
+def test_groups_of_disagreements_read_only_their_own_cases(at_home, monkeypatch, read):
     said("calibrate", "run", "--labels", "labels.jsonl", "--json")
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
-    run, read, item = read_run("run"), Counter(), parts.PartStore.item
-
-    def counted(store, place):
-        read[store._model] += 1
-        return item(store, place)
-
-    monkeypatch.setattr(parts.PartStore, "item", counted)
+    run = read_run("run")
+    read.clear()
     group_disagreements(run, calibrations_of(run)["faithfulness"])
     assert read[Trace] < len(TOWNS)  # it was each, and all were held
     assert read[Verdict] < len(TOWNS)

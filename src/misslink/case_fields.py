@@ -228,13 +228,3 @@ def _as_id(item: Any) -> str:
     if isinstance(item, str) and not is_blank(item):
         return item
     raise ValueError('give ids or texts that are not empty, or an object such as {"id": 2}')
-
-
-def read_shown(value: Any) -> Any:
-    """A trace in which the passages with a part in the prompt are among those in it."""
-    if not isinstance(value, dict) or not isinstance(value.get("shown"), dict):
-        return value
-    prompted = value.get("prompted")
-    if not value["shown"] or not (prompted is None or isinstance(prompted, list | tuple)):
-        return value
-    return {**value, "prompted": list(dict.fromkeys((*(prompted or ()), *value["shown"])))}

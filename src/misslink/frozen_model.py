@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,6 +12,7 @@ from misslink.registry import late_function
 
 Grade = Annotated[int, Field(ge=0, le=(1 << 53) - 1)]  # each is a float of its own
 Share = Annotated[float, Field(ge=0, le=1)]
+share = lru_cache(1 << 14)(lambda value: value)  # one object for all equal ones, few are not
 
 
 class FrozenModel(BaseModel):

@@ -29,6 +29,15 @@ else:
     FailureMode = Literal[tuple(FAILURE_MODES)]  # so that a value is checked, and listed once
 
 
+# The stages, and the reasons in the evidence, that say more than the failure mode they lead to.
+STAGE_MODES = {"filter": ("retrieval_miss",), "rank": ("retrieval_miss",)}
+REASON_MODES = {
+    "passage_cut": "dropped_from_prompt",
+    "passage_altered": "dropped_from_prompt",
+    "stale_passage": "conflicting_sources",
+}
+
+
 class CompetingPassage(FrozenModel):
     """A passage ranked above a missed one.
 
@@ -98,6 +107,29 @@ class RetrievalMiss(FrozenModel):
     def kind(self) -> MissStatus | MissType | None:
         """The miss type, or the status of a passage that was lost outside the retriever."""
         return self.miss_type if self.status == "not_retrieved" else self.status
+
+    @property
+    def known(self) -> bool:
+        """Whether a rank or a text of it is known."""
+        return bool(self.true_rank or self.bm25_rank or self.text)
+
+    @property
+    def explained(self) -> bool:
+        """Whether a measurement tells why it was missed."""
+        return bool(self.reason)
+
+    def light(self) -> MissRow:
+        """What is held of it where a run is too large to be held whole."""
+        return MissRow(
+            sys.intern(self.passage_id),
+            self.kind,
+            self.status,
+            self.also,
+            self.true_rank,
+            self.depth,
+            self.known,
+            self.explained,
+        )
 
 
 class ClaimLink(FrozenModel):
@@ -189,9 +221,42 @@ class Need(FrozenModel):
     true_rank: int | None = None
     by: Literal["judge", "matcher", "label"] | None = None
 
+    @property
+    def length(self) -> int:
+        """Characters of its text."""
+        return len(self.text)
+
+    def light(self) -> NeedState:
+        """What is held of it where a run is too large to be held whole."""
+        passage_id = self.passage_id and sys.intern(self.passage_id)
+        return NeedState(self.source, self.lost_at, passage_id, self.by, self.length)
+
+
+class NeedState(NamedTuple):
+    """What statistics read of a need."""
+
+    source: str
+    lost_at: LostAt | None
+    passage_id: str | None
+    by: str | None
+    length: int
+
+
+class MissRow(NamedTuple):
+    """What statistics read of a missed passage."""
+
+    passage_id: str
+    kind: MissStatus | MissType | None
+    status: MissStatus
+    also: tuple[MissType, ...]
+    true_rank: int | None
+    depth: int | None
+    known: bool
+    explained: bool
+
 
 class LinkRow(NamedTuple):
-    """What statistics read of a link: its outcomes, without what shows them."""
+    """What statistics read of a link: its outcomes, needs and misses, without their texts."""
 
     case_id: str
     retrieval: str
@@ -204,6 +269,10 @@ class LinkRow(NamedTuple):
     basis: str
     owner: str | None
     failed: bool | None
+    loss: str
+    needs: tuple[NeedState, ...]
+    missed: tuple[MissRow, ...]
+    accused: tuple[FailureMode, ...]
 
 
 class Link(FrozenModel):
@@ -268,6 +337,22 @@ class Link(FrozenModel):
             return True
         return None if self.failure in (None, "inconclusive") else False
 
+    @property
+    def loss(self) -> str:
+        """The stage or the reason of a loss, where the owner rests on one; else the mode."""
+        stages = (need.lost_at for need in self.needs if need.lost_at in STAGE_MODES)
+        fits = (stage for stage in stages if stage and self.failure in STAGE_MODES[stage])
+        reasons = (item.reason_code.removesuffix("_for_claim") for item in self.evidence)
+        told = (code for code in reasons if REASON_MODES.get(code) == self.failure)
+        return next(fits, None) or next(told, self.failure or "inconclusive")
+
+    @property
+    def accused(self) -> tuple[FailureMode, ...]:
+        """The modes for which the evidence names a passage."""
+        return tuple(
+            dict.fromkeys(item.failure for item in self.evidence if item.passage_id is not None)
+        )
+
     def light(self) -> LinkRow:
         """What is held of it where a run is too large to be held whole."""
         return LinkRow(
@@ -282,6 +367,10 @@ class Link(FrozenModel):
             self.basis,
             self.owner,
             self.failed,
+            sys.intern(self.loss),
+            tuple(need.light() for need in self.needs),
+            tuple(miss.light() for miss in self.missed),
+            self.accused,
         )
 
     @model_validator(mode="before")

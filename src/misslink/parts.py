@@ -392,16 +392,6 @@ class CaseValues(Mapping[str, float | None]):
         return repr(dict(self))
 
 
-class Again(Generic[Item]):
-    """What can be gone through several times, and is made each time."""
-
-    def __init__(self, make: Callable[[], Iterable[Item]]) -> None:
-        self._make = make
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self._make())
-
-
 def case_ids(items: Sequence[Any]) -> list[str]:
     """Of each item the id of its case."""
     return items.case_ids if isinstance(items, Part) else list(map(case_id, items))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
@@ -29,7 +29,7 @@ from pydantic import (
 from misslink import case_fields
 from misslink.case_fields import EvidenceSpan, Message
 from misslink.field_markers import Varying
-from misslink.frozen_model import FrozenModel, Grade, Reason, Share
+from misslink.frozen_model import FrozenModel, Grade, Reason, Share, share
 from misslink.link_types import (
     ClaimLink,
     CompetingPassage,
@@ -39,14 +39,25 @@ from misslink.link_types import (
     LinkRow,
     LossStep,
     LostAt,
+    MissRow,
     MissStatus,
     MissType,
     Need,
+    NeedState,
     RetrievalMiss,
     Search,
 )
 from misslink.parts import Part, light_items
 from misslink.registry import exporters, late_function
+from misslink.trace_types import (
+    VECTOR_QUERY,
+    Observed,
+    Passage,
+    RetrieverCall,
+    Trace,
+    TraceRow,
+    Usage,
+)
 
 __all__ = [
     "RUN_FORMAT",
@@ -65,9 +76,13 @@ __all__ = [
     "LinkRow",
     "LossStep",
     "LostAt",
+    "MissRow",
     "MissStatus",
     "MissType",
+    "Missed",
     "Need",
+    "NeedState",
+    "Observed",
     "Outcome",
     "Passage",
     "PromptRef",
@@ -82,6 +97,7 @@ __all__ = [
     "Status",
     "Support",
     "Trace",
+    "TraceRow",
     "Usage",
     "Verdict",
 ]
@@ -193,133 +209,6 @@ class Case(FrozenModel):
         return True if listed else None
 
 
-class Usage(FrozenModel):
-    """Tokens a model reported; None where it reported none."""
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-    @classmethod
-    def total(cls, usages: Iterable[Usage | None]) -> Usage | None:
-        """Return the sum; a count that none of them has is None, and so is the sum of none."""
-        known = [usage for usage in usages if usage is not None]
-        counts = {
-            name: [count for usage in known if (count := getattr(usage, name)) is not None]
-            for name in cls.model_fields
-        }
-        return cls(**{name: sum(c) if c else None for name, c in counts.items()}) if known else None
-
-
-class Passage(FrozenModel):
-    """A retrieved chunk; ``rank`` counts from 1, ``score`` is the retriever's own or None."""
-
-    id: str
-    text: str = ""
-    rank: int = Field(ge=1)
-    score: Annotated[float | None, Varying] = None  # a rebuilt index differs in the last digits
-    metadata: dict[str, JsonValue] = Field(default_factory=dict)
-
-
-VECTOR_QUERY = "(a vector)"  # the query of a search that was made with a vector
-
-
-class RetrieverCall(FrozenModel):
-    """One search by a retriever or a tool; ``tool`` is the agent's tool that made it, if any."""
-
-    query: str
-    passages: tuple[str, ...]
-    retriever: str = ""
-    tool: str = ""
-    nested: bool = False
-
-
-class Trace(FrozenModel):
-    """What the app did for one case: retrieval calls, prompt and answer.
-
-    Parameters
-    ----------
-    retrieved : sequence of Passage
-        Best first, without duplicates. A passage returned by several calls has its best rank.
-    prompted, prompt : sequence of str, str, or None
-        Ids of the retrieved passages in the prompt, and its text. None: misslink did not see it.
-    shown : mapping of str to str
-        The part in the prompt of each passage that is there in part, or in other words. A passage
-        of ``prompted`` that is not in it was shown whole.
-    model_calls : int or None
-        Number of model calls that misslink saw. None: it saw none, or the app says what it prompted.
-    latency_s : float or None, in seconds
-    error, traceback : str or None
-        The exception that the app raised, with the place in the user's code.
-    unmeasured : str or None
-        Why misslink does not know the retrieved passages. Not the same as no retrieved passages.
-    unmatched : Reason or None
-        Why the retrieved passages cannot be compared with the labelled ids.
-    calls : sequence of RetrieverCall
-        Every retriever call, including nested ones.
-    graded : sequence of str
-        Ids of retrieved passages that another model call than that of the answer was shown.
-    deeper : sequence of Passage
-        Missed relevant passages, with their rank in a deeper search.
-    deeper_calls : mapping of str to int
-        Number of the search, from 1, that ranks each of these best.
-    depth : int or None
-        Depth of that search. None: no deeper search.
-    notes : sequence of str
-        Readable notes on what misslink could not capture.
-    trace_id, span_id : str or None
-        Ids of the trace and its root span in the tool that recorded them.
-    response_id : str or None
-        Id of the model's reply, as its provider gave it.
-    history : sequence of Message
-        Earlier messages of the conversation, in recorded traces.
-    """
-
-    case_id: str
-    retrieved: tuple[Passage, ...] = ()
-    prompted: tuple[str, ...] | None = None
-    prompt: str | None = None
-    shown: dict[str, str] = Field(default_factory=dict)
-    model_calls: int | None = Field(default=None, ge=0)
-    answer: str | None = None
-    latency_s: Annotated[float | None, Varying] = Field(default=None, ge=0, le=1e9)
-    usage: Annotated[Usage | None, Varying] = None
-    error: str | None = None
-    traceback: str | None = None
-    unmeasured: str | None = None
-    unmatched: Reason | None = None
-    calls: tuple[RetrieverCall, ...] = ()
-    graded: tuple[str, ...] = ()
-    deeper: tuple[Passage, ...] = ()
-    deeper_calls: dict[str, int] = Field(default_factory=dict)
-    depth: int | None = None
-    notes: Annotated[tuple[str, ...], Varying] = ()
-    trace_id: Annotated[str | None, Varying] = None
-    span_id: Annotated[str | None, Varying] = None
-    response_id: Annotated[str | None, Varying] = None
-    history: tuple[Message, ...] = ()
-
-    _shown_is_prompted = model_validator(mode="before")(case_fields.read_shown)
-    _visible_answer = field_validator("answer")(case_fields.empty_if_blank)
-    _history_alternates = field_validator("history")(case_fields.check_history)
-    _number_as_id = field_validator("case_id", mode="before")(case_fields.read_number_as_id)
-
-    def context(self, k: int) -> tuple[Passage, ...]:
-        """What the model saw: the retrieved passages in the prompt, each with its shown part.
-
-        Where the prompt was not seen, the first `k` passages stand for it.
-        """
-        if self.prompted is None:
-            return self.retrieved[:k]
-        reached, parts = set(self.prompted), self.shown
-        return tuple(
-            passage.model_copy(update={"text": parts[passage.id]})
-            if passage.id in parts
-            else passage
-            for passage in self.retrieved
-            if passage.id in reached
-        )
-
-
 class Evidence(FrozenModel):
     """A quote found in a passage; ``start`` and ``end`` are character offsets into its text.
 
@@ -396,8 +285,15 @@ class Repeats(FrozenModel):
     flipped: Share | None = None
 
 
+class ClaimState(NamedTuple):
+    """What statistics read of a claim."""
+
+    support: Support
+    overruled: bool
+
+
 class ScoreRow(NamedTuple):
-    """What statistics read of a verdict: all but its claims, its scores of passages and the reply."""
+    """What statistics read of a verdict: all but texts, its scores of passages and the reply."""
 
     case_id: str
     metric: str
@@ -405,6 +301,7 @@ class ScoreRow(NamedTuple):
     value: float | None
     label: bool | None
     probability: float | None
+    claims: tuple[ClaimState, ...]
     parts: Mapping[str, float | None]
     repeats: Repeats | None
     reason: str | None
@@ -465,16 +362,17 @@ class Verdict(FrozenModel):
         return ScoreRow(
             sys.intern(self.case_id),
             sys.intern(self.metric),
-            _same(self.status),
-            _same(self.value),
+            share(self.status),
+            share(self.value),
             self.label,
-            _same(self.probability),
+            share(self.probability),
+            share(tuple(ClaimState(claim.support, claim.overruled) for claim in self.claims)),
             _same_parts(*self.parts.items()),
             self.repeats,
-            _same(self.reason),
+            share(self.reason),
             sys.intern(self.judge),
-            _same(self.prompt),
-            _same(self.usage),
+            share(self.prompt),
+            share(self.usage),
             self.standalone_question,
         )
 
@@ -538,10 +436,10 @@ class Estimate(FrozenModel):
         return cls(**ends, reason=str(reason), reason_code=reason)
 
 
-_same = lru_cache(1 << 14)(lambda value: value)  # one object for all equal ones, few are not
-_same_parts = lru_cache(1 << 14)(lambda *parts: {sys.intern(name): _same(x) for name, x in parts})
+_same_parts = lru_cache(1 << 14)(lambda *parts: {sys.intern(name): share(x) for name, x in parts})
 Scored = Verdict | ScoreRow
 Outcome = Link | LinkRow
+Missed = RetrievalMiss | MissRow
 ItemT = TypeVar("ItemT")
 
 

@@ -17,7 +17,7 @@ from misslink.judge.protocol import Judge
 from misslink.judge.readings import ALWAYS_READ, Readings
 from misslink.linking.miss_measurement import MissMeasurements
 from misslink.linking.owners import link_case
-from misslink.parts import group_by_case, lines_of
+from misslink.parts import LazyMapping, light_items, lines_of, places_by_case
 from misslink.timeouts import stream_concurrently
 from misslink.types import Case, Link, Trace, Verdict
 
@@ -141,13 +141,17 @@ def _linked(
     shard: Shard, facts: RunFacts, judge: Judge | None
 ) -> Iterator[Callable[[], Awaitable[Link]]]:
     """The linking of each case."""
-    verdicts = group_by_case(shard.verdicts)
+    places, rows = places_by_case(shard.verdicts), light_items(shard.verdicts)
     for case, trace in zip(shard.cases, shard.traces, strict=True):
         yield partial(
             link_case,
             case,
             trace,
-            {verdict.metric: verdict for verdict in verdicts.get(case.id, ())},
+            # A verdict that is not held is read only where it is asked for.
+            LazyMapping(
+                {rows[place].metric: place for place in places.get(case.id, ())},
+                shard.verdicts.__getitem__,
+            ),
             facts.k,
             measured=facts.measured,
             judge=judge,

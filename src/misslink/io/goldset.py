@@ -12,6 +12,7 @@ from misslink.errors import InputError, did_you_mean
 from misslink.io.jsonl import SourceItem
 from misslink.io.rows import open_items, split_ids
 from misslink.io.suite import is_suite_row, suite_case
+from misslink.parts import by_case, light_items
 from misslink.types import Case, Trace
 
 
@@ -40,11 +41,15 @@ class GoldSet:
         """Return an error that names the file, the line and the field of a case."""
         return self.item(case_id).error(problem, field)
 
-    def add_histories(self, traces: Mapping[str, Trace]) -> GoldSet:
+    def add_histories(self, traces: Sequence[Trace]) -> GoldSet:
         """Return the gold set with the histories that only its traces have."""
+        told, trace_of = (
+            {row.case_id for row in light_items(traces) if row.history},
+            by_case(traces),
+        )
         cases = [
-            case.model_copy(update={"history": trace.history})
-            if (trace := traces.get(case.id)) and trace.history and not case.history
+            case.model_copy(update={"history": trace_of[case.id].history})
+            if case.id in told and not case.history
             else case
             for case in self.cases
         ]

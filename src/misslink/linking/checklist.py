@@ -8,13 +8,13 @@ from typing import Any
 
 from misslink.documents import ChecklistItem
 from misslink.linking.miss_measurement import MissMeasurements
-from misslink.parts import Again, by_case
+from misslink.parts import by_case, light_items
 from misslink.retrieval import relevant_ids, unmeasured_reason
 from misslink.stats import mean, proportion
 from misslink.stats.intervals import median, quartiles
 from misslink.stats.roc import CaseScore, auroc
 from misslink.text.near_duplicates import first_duplicates, flag_duplicates
-from misslink.types import Case, Estimate, Passage, Reason, Trace
+from misslink.types import Case, Estimate, Observed, Passage, Reason, Trace
 
 _MAX_CUT_SHARE = 0.5  # from here on a chunk is more often cut within a sentence than not
 # From here on one place in ten of a context repeats what another one says.
@@ -65,15 +65,16 @@ def build_checklist(
     tuple of ChecklistItem
         Six items; ``ok`` is None where the interval does not decide.
     """
-    trace_of = by_case(traces)
-    pairs = Again(lambda: ((case, trace_of[case.id]) for case in cases if case.id in trace_of))
+    trace_of, rows = by_case(traces), {row.case_id: row for row in light_items(traces)}
+    cases = [case for case in cases if case.id in rows]
+    seen = _SeenPassages(corpus)
+    for case in cases:
+        seen.add(case, trace_of[case.id], k)
     answers: dict[str, _Answer] = {
-        "chunk_quality": _chunk_quality(
-            Again(lambda: (trace for _, trace in pairs)), corpus, k, seed
-        ),
+        "chunk_quality": _chunk_quality(seen, listed=corpus is not None, seed=seed),
         "embedding_quality": _embedding_quality(measured),
-        "recall": _context_recall(pairs, measured, seed),
-        "precision": _score_separation(pairs, measured),
+        "recall": _context_recall([(case, rows[case.id]) for case in cases], measured, seed),
+        "precision": _score_separation(seen, measured),
         "vocabulary": _vocabulary_overlap(measured),
         "boundaries": _chunk_boundaries(measured),
     }
@@ -87,6 +88,43 @@ def build_checklist(
         )
         for name, (numbers, finding, ok) in answers.items()
     )
+
+
+class _SeenPassages:
+    """What chunks and scores are measured by; traces are read once.
+
+    Some retrievers give similarities, others distances: ``rising`` is in how many cases more the
+    first score is the higher one.
+    """
+
+    def __init__(self, corpus: Sequence[Passage] | None) -> None:
+        self.has_corpus, self.texts = corpus is not None, dict[str, str]()
+        self.repeated: list[float] = []  # share of a context's places that repeat another of it
+        self.relevant: list[CaseScore] = []
+        self.irrelevant: list[CaseScore] = []
+        self.rising = 0
+        self._add_texts(corpus or ())
+
+    def add(self, case: Case, trace: Trace, k: int) -> None:
+        """Add those of a case."""
+        if not self.has_corpus:
+            self._add_texts((*trace.retrieved, *trace.deeper))
+        texts = [passage.text for passage in trace.context(k) if passage.text.strip()]
+        if compared := texts[:_MAX_COMPARED]:
+            repeats = sum(first is not None for first in first_duplicates(compared))
+            self.repeated.append(repeats / len(compared))
+        scored = [passage for passage in trace.retrieved if passage.score is not None]
+        ends = [passage.score for passage in scored if passage.score is not None]
+        if len(ends) > 1:
+            self.rising += (ends[0] > ends[-1]) - (ends[0] < ends[-1])
+        if not scored or case.expects_answer is None or unmeasured_reason(trace):
+            return
+        fitting = relevant_ids(case, trace.retrieved)
+        for passage, score in zip(scored, ends, strict=True):
+            (self.relevant if passage.id in fitting else self.irrelevant).append((case.id, score))
+
+    def _add_texts(self, passages: Iterable[Passage]) -> None:
+        self.texts |= {passage.id: passage.text for passage in passages if passage.text.strip()}
 
 
 def _not_measured(why: str | Reason | None) -> Reason:
@@ -107,22 +145,16 @@ def _is_below(estimate: Estimate, most: float) -> bool | None:
     return None if at_least is None else not at_least
 
 
-def _chunk_quality(
-    traces: Iterable[Trace], corpus: Sequence[Passage] | None, k: int, seed: int
-) -> _Answer:
+def _chunk_quality(seen: _SeenPassages, *, listed: bool, seed: int) -> _Answer:
     """The chunks of the corpus, else of the traces.
 
     Of more than 5,000 chunks every n-th is compared with the others of this sample, so the
     near-duplicate share is then a lower bound.
     """
-    repeated_places = _repeated_share(traces, k, seed)
-    seen = (passage for trace in traces for passage in (*trace.retrieved, *trace.deeper))
-    by_id = {
-        passage.id: passage.text
-        for passage in (seen if corpus is None else corpus)
-        if passage.text.strip()
-    }
-    texts = list(by_id.values())
+    repeated_places = Estimate.missing(Reason(code="no_text_prompted"))
+    if seen.repeated:
+        repeated_places = mean(seen.repeated, seed=seed)
+    texts = list(seen.texts.values())
     lengths = [len(text) for text in texts]
     spread = quartiles(lengths)
     cut_count = sum(
@@ -142,23 +174,10 @@ def _chunk_quality(
     }
     if not texts or spread is None:
         return numbers, _not_measured(Reason(code="no_text_seen")), None
-    finding = Reason(code="checked_chunks", listed=corpus is not None, **numbers)
+    finding = Reason(code="checked_chunks", listed=listed, **numbers)
     checks = [_is_below(cut, _MAX_CUT_SHARE), _is_below(repeated_places, _MAX_REPEATED_SHARE)]
     ok = False if False in checks else None if None in checks else True
     return numbers, finding, ok
-
-
-def _repeated_share(traces: Iterable[Trace], k: int, seed: int) -> Estimate:
-    """Mean share of the places of a context that repeat another of its passages."""
-    shares = []
-    for trace in traces:
-        texts = [passage.text for passage in trace.context(k) if passage.text.strip()]
-        if compared := texts[:_MAX_COMPARED]:
-            repeats = sum(first is not None for first in first_duplicates(compared))
-            shares.append(repeats / len(compared))
-    if not shares:
-        return Estimate.missing(Reason(code="no_text_prompted"))
-    return mean(shares, seed=seed)
 
 
 def _embedding_quality(measured: MissMeasurements) -> _Answer:
@@ -178,7 +197,7 @@ def _embedding_quality(measured: MissMeasurements) -> _Answer:
 
 
 def _context_recall(
-    pairs: Iterable[tuple[Case, Trace]], measured: MissMeasurements, seed: int
+    pairs: Sequence[tuple[Case, Observed]], measured: MissMeasurements, seed: int
 ) -> _Answer:
     first: list[float] = []
     deep: list[float] = []
@@ -207,8 +226,8 @@ def _context_recall(
     return numbers, finding, _is_at_least(at_k, _MIN_RECALL)
 
 
-def _score_separation(pairs: Iterable[tuple[Case, Trace]], measured: MissMeasurements) -> _Answer:
-    relevant, irrelevant, rising = _retriever_scores(pairs)
+def _score_separation(seen: _SeenPassages, measured: MissMeasurements) -> _Answer:
+    relevant, irrelevant, rising = seen.relevant, seen.irrelevant, seen.rising >= 0
     by_cosine = False
     if not (relevant and irrelevant) and measured.pairs.relevant:
         relevant, irrelevant = list(measured.pairs.relevant), list(measured.pairs.irrelevant)
@@ -225,29 +244,6 @@ def _score_separation(pairs: Iterable[tuple[Case, Trace]], measured: MissMeasure
     counts = {"relevant": len(relevant), "irrelevant": len(irrelevant)}
     finding = Reason(code="checked_scores", by_cosine=by_cosine, rising=rising, **counts, **numbers)
     return numbers, finding, _is_at_least(area, _ACCEPTABLE_AUROC)
-
-
-def _retriever_scores(
-    pairs: Iterable[tuple[Case, Trace]],
-) -> tuple[list[CaseScore], list[CaseScore], bool]:
-    """Scores of relevant and of irrelevant retrieved passages, and whether high ones are good.
-
-    Some retrievers give similarities, others distances; their own order tells which.
-    """
-    relevant: list[CaseScore] = []
-    irrelevant: list[CaseScore] = []
-    rising = falling = 0
-    for case, trace in pairs:
-        scored = [passage for passage in trace.retrieved if passage.score is not None]
-        ends = [passage.score for passage in scored if passage.score is not None]
-        rising += len(ends) > 1 and ends[0] > ends[-1]
-        falling += len(ends) > 1 and ends[0] < ends[-1]
-        if not scored or case.expects_answer is None or unmeasured_reason(trace):
-            continue
-        fitting = relevant_ids(case, trace.retrieved)
-        for passage, score in zip(scored, ends, strict=True):
-            (relevant if passage.id in fitting else irrelevant).append((case.id, score))
-    return relevant, irrelevant, rising >= falling
 
 
 def _vocabulary_overlap(measured: MissMeasurements) -> _Answer:

@@ -4,44 +4,47 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Literal
+from typing import Literal, TypeVar
 
 from misslink.documents import ErrorCounts, manifest_of, summary_of, whatif_of
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
-from misslink.parts import light_items, select_items
+from misslink.parts import light_items
 from misslink.types import (
     Estimate,
     Link,
+    Missed,
     MissStatus,
     MissType,
+    Need,
+    NeedState,
     Outcome,
     Reason,
-    RetrievalMiss,
     Run,
     Scored,
     Trace,
 )
 
+MissedT = TypeVar("MissedT", bound=Missed)
 _DECIDING_METRICS = ("faithfulness", "correctness")
 
 
 def count_errors(
-    traces: Iterable[Trace], verdicts: Sequence[Scored]
+    traces: Sequence[Trace], verdicts: Sequence[Scored]
 ) -> tuple[ErrorCounts, tuple[str, int] | None]:
     """Count the cases that the app failed on, that the judge failed on, and without an answer.
 
     And the reason of most errors of app and judge, with how many cases it has; None without one.
     """
     app, answered, silent = dict[str, str](), False, 0
-    for trace in traces:
-        answered |= trace.answer is not None
+    for trace in light_items(traces):
+        answered |= trace.answered
         if trace.error is not None:
             app[trace.case_id] = trace.error
         else:
-            silent += trace.answer is None
+            silent += not trace.answered
     judge = {
         verdict.case_id: verdict.reason
         for verdict in verdicts
@@ -114,7 +117,7 @@ class _FixRule:
     measured: bool = False  # measured ranks say that the fix would move the passage into the prompt
     options: tuple[str, ...] = ()  # how what-if calls it, up to '='
 
-    def applies(self, miss: RetrievalMiss) -> bool:
+    def applies(self, miss: Missed) -> bool:
         if "filtered_out" in (miss.kind, self.kind):  # what a filter hides no ranking returns
             return miss.kind == self.kind
         if self.kind == "ranked_low":
@@ -142,30 +145,28 @@ def can_search_fix(link: Outcome) -> bool:
     return mode is None or mode.owner != "prompt" or link.failure == "dropped_from_prompt"
 
 
-def lost_passages(link: Link) -> tuple[RetrievalMiss, ...]:
-    """The passages of the needs that a case lost; empty where one of these is not located.
+def lost_passages(
+    needs: Sequence[Need | NeedState], missed: Sequence[MissedT]
+) -> tuple[MissedT, ...]:
+    """The missed passages of the needs that a case lost; empty where one of these is not located.
 
     Of a link without needs, all that it missed.
     """
-    lost = [need for need in link.needs if need.lost_at not in {None, "answer", "data"}]
-    if not link.needs:
-        return link.missed
-    known = {miss.passage_id: miss for miss in link.missed}
+    lost = [need for need in needs if need.lost_at not in {None, "answer", "data"}]
+    if not needs:
+        return tuple(missed)
+    known = {miss.passage_id: miss for miss in missed}
     misses = {need.passage_id: known.get(need.passage_id or "") for need in lost}
     return tuple(miss for miss in misses.values() if miss) if all(misses.values()) else ()
 
 
-def fixable_losses(links: Sequence[Link]) -> Iterator[tuple[str, tuple[RetrievalMiss, ...]]]:
+def fixable_losses(links: Sequence[Link]) -> Iterator[tuple[str, tuple[Missed, ...]]]:
     """By case, the passages that failed cases lost and a fix can give them; without a judge, of all."""
     outcomes = light_items(links)
     judged = any(link.failure for link in outcomes)
-    counted = {
-        link.case_id
-        for link in outcomes
-        if (link.failure in MISS_MODES or not judged) and can_search_fix(link)
-    }
-    for link in select_items(links, counted):
-        if misses := lost_passages(link):
+    for link in outcomes:
+        is_counted = (link.failure in MISS_MODES or not judged) and can_search_fix(link)
+        if is_counted and (misses := lost_passages(link.needs, link.missed)):
             yield link.case_id, misses
 
 

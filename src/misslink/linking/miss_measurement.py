@@ -34,7 +34,7 @@ from misslink.linking.missed_passages import (
     find_missed_passages,
     shared_stem_share,
 )
-from misslink.parts import by_case
+from misslink.parts import by_case, light_items
 from misslink.retrieval import (
     RetrievalOutcome,
     relevant_ids,
@@ -297,7 +297,7 @@ async def measure_misses(
         split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
         pool=pool,
         prompted_before=_prompted_before(cases, trace_of, k),
-        searches=any(trace.calls for trace in traces),
+        searches=any(trace.calls for trace in light_items(traces)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from misslink.documents import MetricWithLabels, MissingLabelDocument, MissingLabelsDocument
 from misslink.errors import InputError
-from misslink.parts import by_case, group_by_case, light_items, select_items
+from misslink.parts import LazyMapping, by_case, light_items, select_items
 from misslink.retrieval import (
     LabelledNeed,
     case_needs,
@@ -20,7 +20,7 @@ from misslink.retrieval import (
 )
 from misslink.retrieval.matching import has_evidence_part
 from misslink.text.normalization import valid_text
-from misslink.types import Case, Link, Passage, Reason, Scored, Trace, Verdict
+from misslink.types import Case, Link, Outcome, Passage, Reason, Scored, Trace, Verdict
 
 RANK_METRICS = "hit@{k}", "recall@{k}", "precision@{k}", "ndcg@{k}", "mrr"
 _MAX_TEXT = 300  # characters of a passage's text in a document
@@ -59,17 +59,21 @@ def find_missing_labels(
     Buckley and Voorhees (2004), Retrieval evaluation with incomplete information.
     """
     trace_of = by_case(traces)
-    link_of = by_case(links)
-    by_model = {v.case_id for v in light_items(verdicts) if _is_model_verdict(v)}
-    verdicts_of = group_by_case(verdicts)
+    link_of = {
+        link.case_id: link for link in light_items(links) if _is_supported(link) or _lacks(link)
+    }
+    places_of: dict[str, dict[str, int]] = {}  # of a case its model verdicts by metric
+    for place, score in enumerate(light_items(verdicts)):
+        if _is_model_verdict(score) and score.case_id in link_of and score.case_id in trace_of:
+            places_of.setdefault(score.case_id, {})[score.metric] = place
     return tuple(
         label
         for case in cases
-        if case.id in trace_of and case.id in link_of and case.id in by_model
+        if case.id in places_of
         for label in _missing_labels_of_case(
             case,
             trace_of[case.id],
-            {v.metric: v for v in verdicts_of[case.id] if _is_model_verdict(v)},
+            LazyMapping(places_of[case.id], verdicts.__getitem__),
             link_of[case.id],
             k,
         )
@@ -77,7 +81,7 @@ def find_missing_labels(
 
 
 def _missing_labels_of_case(
-    case: Case, trace: Trace, by_metric: Mapping[str, Verdict], link: Link, k: int
+    case: Case, trace: Trace, by_metric: Mapping[str, Verdict], link: Outcome, k: int
 ) -> Iterator[MissingLabelDocument]:
     relevance = by_metric.get("context_relevance")
     if relevance is None or not case_needs(case, trace.retrieved):
@@ -106,18 +110,24 @@ def _missing_labels_of_case(
 
 
 def _supporting_reason(
-    passage: Passage, by_metric: Mapping[str, Verdict], link: Link
+    passage: Passage, by_metric: Mapping[str, Verdict], link: Outcome
 ) -> Reason | None:
     """What shows that the passage holds an answer; None where nothing does."""
-    faithfulness, sufficiency = by_metric.get("faithfulness"), by_metric.get("context_sufficiency")
-    if faithfulness is not None and link.correct is True and link.answer == "faithful":
+    if _is_supported(link) and (faithfulness := by_metric.get("faithfulness")) is not None:
         supported = (claim for claim in faithfulness.claims if claim.support == "supported")
         if any(passage.id == item.passage_id for claim in supported for item in claim.evidence):
             return Reason(code="answer_rests_on_it")
-    missing = link.retrieval in {"miss", "partial"}
-    if missing and sufficiency is not None and sufficiency.label is True:
-        return Reason(code="suffices_without_relevant")
+    if _lacks(link) and (sufficiency := by_metric.get("context_sufficiency")) is not None:
+        return Reason(code="suffices_without_relevant") if sufficiency.label is True else None
     return None
+
+
+def _is_supported(link: Outcome) -> bool:
+    return link.correct is True and link.answer == "faithful"
+
+
+def _lacks(link: Outcome) -> bool:
+    return link.retrieval in {"miss", "partial"}
 
 
 def add_missing_labels(

@@ -31,7 +31,7 @@ from misslink.judge.prompts import Prompts
 from misslink.judge.readings import ALWAYS_READ
 from misslink.judge.session import JudgeSession, open_judge
 from misslink.metrics.rubric import load_prompts, read_rubrics
-from misslink.parts import PartWriter
+from misslink.parts import PartWriter, by_case
 from misslink.pipeline.config import EvaluationConfig
 from misslink.registry import engines, judged_metrics
 from misslink.types import Passage, Trace
@@ -48,7 +48,7 @@ class EvaluationContext:
     app: Any
     app_config: Mapping[str, Any]
     engine: Engine
-    recorded: Mapping[str, Trace] | None
+    recorded: Sequence[Trace] | None
     corpus: tuple[Passage, ...] | None
     judge: JudgeSession | None
     calibration: Calibration | None
@@ -207,7 +207,7 @@ def _hash_inputs(
             "app object (new at each call)": call_id,
             "goldset": short_hash(context.gold.cases),
             "cases": [case.id for case in context.gold.cases] if selected else None,
-            "traces": short_hash(context.recorded),
+            "traces": short_hash(context.recorded and by_case(context.recorded)),
             "corpus": short_hash(context.corpus),
             "repeats": terms.repeats,
             "context_length": terms.context_length,
@@ -230,7 +230,7 @@ def _hash_labels(labels: Labels | None) -> str | None:
     return hash_content(sorted(rows, key=lambda row: str(sorted(row.items(), key=str))))
 
 
-def _read_cases(config: EvaluationConfig) -> tuple[GoldSet, Mapping[str, Trace] | None]:
+def _read_cases(config: EvaluationConfig) -> tuple[GoldSet, Sequence[Trace] | None]:
     """Read the gold set, and the recorded traces of its cases if there are any."""
     recorded = None
     if config.traces is None:

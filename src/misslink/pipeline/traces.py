@@ -19,13 +19,13 @@ from misslink.capture import (
 from misslink.documents import DEFAULT_K, manifest_of
 from misslink.engines.protocol import AppSpec, capture_case
 from misslink.errors import AppUnreachableError
-from misslink.parts import LazyMapping, by_case
+from misslink.parts import LazyMapping, by_case, light_items
 from misslink.pipeline.config import EvaluationConfig
 from misslink.pipeline.context import EvaluationContext
 from misslink.render.format import shorten
 from misslink.retrieval import LabelledNeed, case_needs, match_needs, score_cases, unmatched_reason
 from misslink.timeouts import map_concurrently
-from misslink.types import Case, Passage, Reason, Run, Trace
+from misslink.types import Case, Observed, Passage, Reason, Run, Trace
 
 _log = logging.getLogger(__name__)
 
@@ -79,14 +79,14 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
         The app failed on every case.
     """
     config, gold, corpus = context.config, context.gold, context.corpus
-    captured, watcher, verified = context.recorded, None, False
-    if captured is None:
+    captured, watcher, verified = context.recorded or (), None, False
+    if context.recorded is None:
         labels = labelled_ids(gold.cases)
         watcher = Watcher(context.app, id_key=config.id_key, labels=labels, **_options(context))
         captured, verified = await _watch_app(context, watcher)
         if corpus is None:
             corpus = await watcher.corpus(MAX_LISTED)
-    recorded = captured
+    recorded = by_case(captured)
     traces: Mapping[str, Trace] = LazyMapping(
         {case.id: case.id for case in gold.cases},
         lambda name: recorded.get(name) or Trace(case_id=name, unmeasured=_NO_TRACE),
@@ -102,11 +102,12 @@ async def capture_traces(context: EvaluationContext) -> CaptureResult:
         warnings.insert(0, Reason(code="id_key_used", key=watcher.id_key))
     if watcher is not None:
         traces = settle_prompts(traces)
-    kept = _keep(context, _without_search(traces))
-    k = _context_size(config, kept)
+    kept = _keep(context, _without_search(traces, light_items(captured)))
+    rows = light_items(kept)
+    k = _context_size(config, rows)
     warnings = [
-        *_capture_gaps(kept, k, is_app=watcher is not None),
-        *(() if config.k else _cutoff_too_large(gold.cases, kept, k)),
+        *_capture_gaps(rows, k, is_app=watcher is not None),
+        *(() if config.k else _cutoff_too_large(gold.cases, rows, k)),
         *_shared_memory(gold.cases, kept),
         *warnings,
     ]
@@ -140,7 +141,7 @@ def reuse_traces(
     kept = _keep(context, traces)
     is_app = bool(manifest.app) and not manifest.traces
     warnings = [
-        *_capture_gaps(kept, context.k, is_app=is_app),
+        *_capture_gaps(light_items(kept), context.k, is_app=is_app),
         *_shared_memory(context.gold.cases, kept),
     ]
     return CaptureResult(kept, context.corpus, None, warnings, context.k, saved, against)
@@ -169,7 +170,7 @@ def _options(context: EvaluationContext) -> Mapping[str, Any]:
     }
 
 
-async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict[str, Trace], bool]:
+async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[list[Trace], bool]:
     """Run the app for every case, and ask its retriever for the ranks of missed passages.
 
     The second value says whether the app's store is known to hold every labelled passage.
@@ -238,7 +239,7 @@ async def _watch_app(context: EvaluationContext, watcher: Watcher) -> tuple[dict
     if not any(t.error is None if t.answer is None else t.answer.strip() for t in traces):
         why = next((t.error for t in traces if t.error), "every answer is empty")
         raise AppUnreachableError(f"the app answered none of {total} questions: {why}")
-    return {trace.case_id: trace for trace in traces}, bool(verified)
+    return traces, bool(verified)
 
 
 def _unmatched_evidence(
@@ -269,25 +270,25 @@ def _unmatched_evidence(
     return Reason(code="evidence_unmatched", evidence=shorten(str(quotes[0].evidence), _QUOTE))
 
 
-def _without_search(traces: Mapping[str, Trace]) -> Mapping[str, Trace]:
+def _without_search(
+    traces: Mapping[str, Trace], captured: Sequence[Observed]
+) -> Mapping[str, Trace]:
     """The traces; where others show searches, a case that shows none made none."""
-    if not any(trace.calls for trace in traces.values()):
+    if not any(trace.calls for trace in captured if trace.case_id in traces):
         return traces
-    silent = {
-        name
-        for name, trace in traces.items()
-        if trace.unmeasured and trace.unmeasured != _NO_TRACE and not trace.error
-    }
+    silent = {trace.case_id for trace in captured if trace.unmeasured and not trace.error}
     return _change(traces, silent, {"unmeasured": None, "prompted": ()})
 
 
-def _context_size(config: EvaluationConfig, traces: Iterable[Trace]) -> int:
+def _context_size(config: EvaluationConfig, traces: Iterable[Observed]) -> int:
     """The given k, or as many passages as the app puts in most of its prompts; 5 if none was seen."""
-    sizes = Counter(len(trace.prompted) for trace in traces if trace.prompted)
+    sizes = Counter(trace.prompted_count for trace in traces if trace.prompted_count)
     return config.k or max(sizes, key=lambda size: (sizes[size], size), default=DEFAULT_K)
 
 
-def _cutoff_too_large(cases: Iterable[Case], traces: Iterable[Trace], k: int) -> Iterator[Reason]:
+def _cutoff_too_large(
+    cases: Iterable[Case], traces: Iterable[Observed], k: int
+) -> Iterator[Reason]:
     """That the k which nobody gave is more than the app ever retrieves, so that its name says too much."""
     most = max((len(trace.retrieved) for trace in traces), default=0)
     labelled = any(case.relevant or case.relevant_any or case.evidence for case in cases)
@@ -298,9 +299,10 @@ def _cutoff_too_large(cases: Iterable[Case], traces: Iterable[Trace], k: int) ->
 def _shared_memory(cases: Sequence[Case], traces: Sequence[Trace]) -> Iterator[Reason]:
     """Cases whose prompt has the question of another case: their answers depend on the others."""
     mixed: list[tuple[str, str]] = []
-    for place, (case, trace) in enumerate(zip(cases, traces, strict=True)):
-        if not trace.prompt:
+    for place, (case, row) in enumerate(zip(cases, light_items(traces), strict=True)):
+        if not row.prompt:
             continue
+        trace = traces[place]
         history = (message.content for message in (*case.history, *trace.history))
         passages = (passage.text for passage in trace.retrieved)
         own = "\n".join((case.question, *history, *passages))
@@ -308,7 +310,7 @@ def _shared_memory(cases: Sequence[Case], traces: Sequence[Trace]) -> Iterator[R
             question = other.question
             if (
                 len(question) >= _TELLING_LENGTH
-                and question in trace.prompt
+                and question in (trace.prompt or "")
                 and question not in own
             ):
                 mixed.append((case.id, other.id))
@@ -318,7 +320,7 @@ def _shared_memory(cases: Sequence[Case], traces: Sequence[Trace]) -> Iterator[R
         yield Reason(code="shared_memory", n=len(mixed), cases=len(cases), **about)
 
 
-def _capture_gaps(traces: Sequence[Trace], k: int, *, is_app: bool) -> Iterator[Reason]:
+def _capture_gaps(traces: Sequence[Observed], k: int, *, is_app: bool) -> Iterator[Reason]:
     """What could not be seen: it is missing from the numbers, and readers must know."""
     failed = [trace.error for trace in traces if trace.error]
     absent = [trace.case_id for trace in traces if trace.unmeasured == _NO_TRACE]
@@ -334,7 +336,7 @@ def _capture_gaps(traces: Sequence[Trace], k: int, *, is_app: bool) -> Iterator[
     if unseen:
         yield Reason(code="retrieval_unseen", n=len(unseen), cases=len(traces), why=unseen[0])
     merged = sum(
-        trace.prompted is None
+        trace.prompted_count is None
         and len(trace.retrieved) > k
         and sum(not call.nested for call in trace.calls) > 1
         for trace in traces
@@ -343,7 +345,7 @@ def _capture_gaps(traces: Sequence[Trace], k: int, *, is_app: bool) -> Iterator[
         yield Reason(code="searches_merged", n=merged, cases=len(traces), k=k)
     elif is_app:  # what an app returns, and a recorded trace, is what reached the prompt
         assumed = (
-            trace.prompted is None and trace.answer is not None and trace.retrieved and trace.calls
+            trace.prompted_count is None and trace.answered and trace.retrieved and trace.calls
             for trace in traces
         )
         if n := sum(map(bool, assumed)):

@@ -106,7 +106,9 @@ def rank_cases(run: Run) -> tuple[int, ...]:
     failures = {link.case_id: link.failure or "inconclusive" for link in run.outcomes}
     severity = {failure: place for place, failure in enumerate(FAILURE_MODES)}
     values, unfaithful = dict[str, float](), dict[str, int]()
-    for verdict in run.verdicts_of("faithfulness"):
+    for verdict in run.scores:
+        if verdict.metric != "faithfulness":
+            continue
         if verdict.value is not None:
             values[verdict.case_id] = verdict.value
         unfaithful[verdict.case_id] = sum(c.support != "supported" for c in verdict.claims)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from misslink.document_model import Document, parse_document
 from misslink.failure_modes import FAILURE_MODES, FAILURES
-from misslink.parts import by_case, items_of
+from misslink.parts import items_of
 from misslink.render.format import (
     FormattedEstimate,
     format_estimate,
@@ -445,17 +445,16 @@ def _collect_hits(run: Run) -> tuple[Hits | None, list[_Measured]]:
     """The hits of all measured cases that need something, at their true ranks."""
     import numpy as np
 
-    from misslink.retrieval import case_needs, collect_hits, unmeasured_reason
+    from misslink.retrieval import case_needs, collect_hits, compared_trace, unmeasured_reason
 
-    traces = by_case(run.traces)
+    trace_of = compared_trace(run.traces)
     places: list[int] = []
     measured: list[_Measured] = []
     for place, case in enumerate(run.cases):
-        trace = traces.get(case.id)
+        trace = trace_of(case)
         if trace and not unmeasured_reason(trace) and case_needs(case, trace.retrieved):
             places.append(place)
-            characters = sum(len(passage.text) for passage in trace.retrieved)
-            measured.append(_Measured(len(trace.retrieved), characters, trace.depth))
+            measured.append(_Measured(len(trace.retrieved), trace.characters, trace.depth))
     if not places:
         return None, []
     cases = items_of(run.cases, places)
@@ -463,7 +462,7 @@ def _collect_hits(run: Run) -> tuple[Hits | None, list[_Measured]]:
 
     def rankings() -> Iterator[list[Passage]]:
         for case in cases:
-            ranking = _full_ranking(traces[case.id])
+            ranking = _full_ranking(trace_of(case))
             ranks.append(array("q", [rank for _, rank in ranking]))
             yield [passage for passage, _ in ranking]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from misslink.document_model import NOT_COMPUTED, Estimates
 from misslink.documents import (
@@ -18,6 +18,7 @@ from misslink.documents import (
     summary_of,
     whatif_of,
 )
+from misslink.parts import by_case, light_items
 from misslink.render.format import (
     FormattedEstimate,
     format_decimal,
@@ -31,7 +32,7 @@ from misslink.render.format import (
 from misslink.render.miss_sentences import MISS_LABELS, miss_type_advice
 from misslink.report.glossary import CHECKED, MEASURED
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Estimate, Link, RetrievalMiss, Run
+from misslink.types import Estimate, Missed, Outcome, RetrievalMiss, Run
 
 _SHARE_MEASUREMENTS = ("cosine_percentile", "shared_stems", "shared_stems_percentile")
 # Estimates of the checklist whose name has none of these words are plain numbers.
@@ -49,13 +50,16 @@ _DECISIVE_NUMBERS = {
 _MAX_MISSING_LABELS = 500  # on a page; a large run has thousands
 
 
-def missed_passages(links: Iterable[Link]) -> Iterator[tuple[Link, RetrievalMiss]]:
+OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+
+
+def missed_passages(links: Iterable[OutcomeT]) -> Iterator[tuple[OutcomeT, Any]]:
     """Yield every missed passage of every case once, also if two evidences need it.
 
     Of several entries for a passage the first with a miss type is taken.
     """
     for link in links:
-        misses: dict[str, RetrievalMiss] = {}
+        misses: dict[str, Missed] = {}
         for miss in link.missed:
             if (known := misses.setdefault(miss.passage_id, miss)).kind is None:
                 misses[miss.passage_id] = known if miss.kind is None else miss
@@ -83,10 +87,10 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
     """
     from misslink.stats import proportion
 
-    groups: dict[str | None, list[tuple[str, bool | None, str | None]]] = {}
-    deeper, recorded = False, bool(manifest_of(run).traces)
-    for link, miss in missed_passages(run.links):
-        groups.setdefault(miss.kind, []).append((link.case_id, link.failed, miss.reason))
+    groups: dict[str | None, list[tuple[str, bool | None, bool]]] = {}
+    deeper, recorded, links = False, bool(manifest_of(run).traces), by_case(run.links)
+    for link, miss in missed_passages(run.outcomes):
+        groups.setdefault(miss.kind, []).append((link.case_id, link.failed, miss.explained))
         deeper |= miss.depth is not None and not recorded
     if not groups.keys() - {None}:
         return ()
@@ -98,6 +102,7 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
     ):
         example = next((miss for miss in misses if miss[2]), misses[0])
         number = numbers.get(example[0])
+        told = [m.reason for _, m in missed_passages([links[example[0]]]) if m.kind == miss_type]
         rows.append(
             MissTypeRow(
                 label=MISS_LABELS[miss_type] if miss_type else "not known",
@@ -105,7 +110,7 @@ def miss_type_rows(run: Run) -> tuple[MissTypeRow, ...]:
                 share=format_estimate("share", proportion(len(misses), total)),
                 failed=len({case_id for case_id, failed, _ in misses if failed}),
                 advice=miss_type_advice(miss_type, deeper=deeper),
-                example=example[2] or "",
+                example=next(filter(None, told), ""),
                 example_at="" if number is None else case_fragment(number),
                 fragment=view_fragment(miss_type=miss_type) if miss_type else "",
             )
@@ -211,7 +216,7 @@ def read_missing_labels(run: Run) -> MissingLabelsView | None:
     anchors = {
         # The explorer also takes the passage to show of the case.
         (trace.case_id, passage.id): f"{case_fragment(numbers[trace.case_id])}&passage={position}"
-        for trace in run.traces
+        for trace in light_items(run.traces)
         if trace.case_id in numbers and trace.case_id in case_ids
         for position, passage in enumerate(trace.retrieved, 1)
     }

@@ -239,7 +239,12 @@ def rank_documents(run: Run) -> tuple[CulpritDocument, ...]:
     numbers, traces = number_cases(run.cases), by_case(run.traces)
     harms: dict[str, dict[int, str]] = {}
     dates: dict[str, str] = {}
-    for link in select_items(run.links, {link.case_id for link in run.outcomes if link.failed}):
+    harmed = {
+        link.case_id
+        for link in run.outcomes
+        if link.failed and not _HARM.keys().isdisjoint(link.accused)
+    }
+    for link in select_items(run.links, harmed):
         trace = traces.get(link.case_id)
         known = {p.id: p for p in (*trace.retrieved, *trace.deeper)} if trace else {}
         for item in link.evidence:

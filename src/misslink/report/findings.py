@@ -16,7 +16,7 @@ from misslink.documents import Replay, manifest_of, replay_of, summary_of
 from misslink.failure_modes import FAILURE_MODES
 from misslink.linking.association import failed_share
 from misslink.linking.findings import count_errors, leading_owners
-from misslink.parts import by_case, select_items
+from misslink.parts import light_items
 from misslink.render.format import CLUSTERED_SHARE
 from misslink.render.headline import Findings, describe_findings
 from misslink.retrieval import cluster_cases, unmeasured_reason
@@ -25,15 +25,8 @@ from misslink.selftests.document import selftest_of
 from misslink.stats.classification import ErrorRates
 from misslink.stats.exposure import EXPOSURES, ExposedCases, exposure_risks, exposure_trend
 from misslink.stats.prevalence import rogan_gladen
-from misslink.types import Estimate, Link, Outcome, Reason, Run, Trace
+from misslink.types import Estimate, Observed, Outcome, Reason, Run
 
-# The stages, and the reasons in the evidence, that say more than the failure mode they lead to.
-STAGE_MODES = {"filter": ("retrieval_miss",), "rank": ("retrieval_miss",)}
-REASON_MODES = {
-    "passage_cut": "dropped_from_prompt",
-    "passage_altered": "dropped_from_prompt",
-    "stale_passage": "conflicting_sources",
-}
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
 _SIGNIFICANT = 0.05
 # Of the failures at most, if perfect retrieval is not the first thing to do.
@@ -68,7 +61,8 @@ def _find(run: Run) -> Findings:
     failed = [link for link in decided if link.failed]
     labelled = [link for link in run.outcomes if link.retrieval in EXPOSURE_BY_LABELS]
     with_labels = {c.id for c in run.cases if c.relevant or c.relevant_any or c.evidence}
-    unmeasured = (unmeasured_reason(t) for t in run.traces if t.case_id in with_labels)
+    rows = light_items(run.traces)
+    unmeasured = (unmeasured_reason(row) for row in rows if row.case_id in with_labels)
     clusters = cluster_cases(run.cases)
     exposed = [link for link in decided if link.retrieval in EXPOSURE_BY_LABELS]
     cases = ExposedCases(
@@ -78,11 +72,8 @@ def _find(run: Run) -> Findings:
     )
     risks = exposure_risks(cases)
     by_exposure = _explain_by_exposure(decided, cases, risks)
-    usage, traces = summary_of(run).usage, by_case(run.traces)
+    usage, traces = summary_of(run).usage, {row.case_id: row for row in rows}
     errors, most_frequent_error = count_errors(run.traces, run.scores)
-    of_failed, of_labelled = (
-        select_items(run.links, {link.case_id for link in those}) for those in (failed, labelled)
-    )
     return Findings(
         cases=len(run.cases),
         errors=errors,
@@ -94,10 +85,10 @@ def _find(run: Run) -> Findings:
         by_exposure=by_exposure,
         owners=Counter(link.owner or "unknown" for link in failed),
         blamed=leading_owners(run),
-        losses=Counter((link.owner or "unknown", loss_code(link)) for link in of_failed),
+        losses=Counter((link.owner or "unknown", link.loss) for link in failed),
         labelled=len(labelled),
         incomplete=sum(link.retrieval != "hit" for link in labelled),
-        cut=sum(_is_cut(link, traces) for link in of_labelled),
+        cut=sum(_is_cut(link, traces) for link in labelled),
         corrected=corrected if corrected.value is not None else None,
         labels=len(labelled_cases),
         judged_too=count_judged_too(run) if labelled_cases else 0,
@@ -140,16 +131,7 @@ def _surest_failures(
     return tuple(sorted(known, key=lambda case_id: (known[case_id] is None, known[case_id])))
 
 
-def loss_code(link: Link) -> str:
-    """The stage or the reason of a loss, where the owner rests on one; else the mode."""
-    stages = (need.lost_at for need in link.needs if need.lost_at in STAGE_MODES)
-    fits = (stage for stage in stages if stage and link.failure in STAGE_MODES[stage])
-    reasons = (item.reason_code.removesuffix("_for_claim") for item in link.evidence)
-    told = (code for code in reasons if REASON_MODES.get(code) == link.failure)
-    return next(fits, None) or next(told, link.failure or "inconclusive")
-
-
-def _is_cut(link: Link, traces: Mapping[str, Trace]) -> bool:
+def _is_cut(link: Outcome, traces: Mapping[str, Observed]) -> bool:
     """Whether a part of each missed passage reached the prompt."""
     trace = traces.get(link.case_id) if link.missed else None
     return trace is not None and all(miss.passage_id in trace.shown for miss in link.missed)

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from misslink.documents import cutoff_of, replay_of
 from misslink.linking.findings import Fix, rank_fixes
-from misslink.parts import select_items
 from misslink.render.format import pluralize
-from misslink.report.findings import loss_code
 from misslink.report.links import number_cases, view_fragment
 from misslink.types import Run
 
@@ -102,8 +100,8 @@ def _counted(run: Run) -> Iterator[CountedFix]:
             wider = int(fix.option.removeprefix("k="))
         label = _LABELS[fix.name].format(k=k, wider=wider)
         if fix.name == "keep_in_prompt":
-            links = select_items(run.links, {*fix.cases})
-            cut = sum(loss_code(link) in {"passage_cut", "passage_altered"} for link in links)
+            losses = {link.case_id: link.loss for link in run.outcomes}
+            cut = sum(losses[name] in {"passage_cut", "passage_altered"} for name in fix.cases)
             label = _WHOLE if 2 * cut > len(fix.cases) else label
         own = {name for name in fix.cases if confirmed.get(name, fix.owner) == fix.owner}
         cases = tuple(sorted(numbers[case_id] for case_id in own if case_id in numbers))

@@ -382,7 +382,12 @@ def _judging_notes(run: Run) -> Iterator[str]:
             f"Verdicts failed in {len(failed):,} of {pluralize(len(run.cases), 'case')}, most often "
             f"({count:,}) because: {reason}"
         )
-    overruled = Counter(c.overruled for v in run.verdicts_of("faithfulness") for c in v.claims)
+    overruled = Counter(
+        claim.overruled
+        for verdict in run.scores
+        if verdict.metric == "faithfulness"
+        for claim in verdict.claims
+    )
     if overruled:
         yield (
             "Claims that count as unsupported because the judge's quote did not hold (it was "

@@ -12,7 +12,7 @@ from misslink.parts import by_case
 from misslink.render.format import pluralize, shorten
 from misslink.render.need_sentences import ARRIVED, STAGE_OWNERS, STAGES, describe_need
 from misslink.report.links import case_fragment, number_cases, view_fragment
-from misslink.types import Case, Claim, Link, Need, Run, Trace
+from misslink.types import Case, Claim, Need, NeedState, Outcome, Run, Trace
 
 _FEWEST_PIXELS = 1.6  # percent of the drawing: one lost fact of 500 is seen, too
 _TOP = 12  # percent above the highest bar, for its count
@@ -78,7 +78,7 @@ def read_need_path(run: Run) -> NeedPath | None:
     lost, is_told = Counter[str](), False
     numbers = number_cases(run.cases)
     holders: dict[str, tuple[list[str], list[str]]] = {}  # of cases that failed, and of others
-    for link in run.links:
+    for link in run.outcomes:
         lost.update(need.lost_at or ARRIVED for need in link.needs)
         is_told |= any(need.source != "question" or need.lost_at for need in link.needs)
         for stage in dict.fromkeys(need.lost_at for need in link.needs if need.lost_at):
@@ -165,18 +165,29 @@ class NeedExample:
 
 def find_example(run: Run, blamed: Collection[str]) -> NeedExample | None:
     """Return a fact that the owner with most failures lost, with the shortest texts; None without."""
-    blamed_cases = {link.case_id for link in run.outcomes if link.failed and link.owner in blamed}
+    lost_at_least = {  # characters of the fact alone
+        link.case_id: need.length
+        for link in run.outcomes
+        if link.failed and link.owner in blamed and (need := _lost_need(link))
+    }
     links, traces = by_case(run.links), by_case(run.traces)
     faithfulness = by_case(run.verdicts_of("faithfulness"))
+    waiting = sorted(
+        (len(case.question) + lost_at_least[case.id], number)
+        for number, case in enumerate(run.cases, 1)
+        if case.id in lost_at_least and case.id in traces
+    )
     example: tuple[int, int, str, str, tuple[ExampleStop, ...]] | None = None
-    for number, case in enumerate(run.cases, 1):
-        if case.id not in blamed_cases or (trace := traces.get(case.id)) is None:
-            continue
+    for least, number in waiting:
+        if example and example[0] < least:
+            break
+        case = run.cases[number - 1]
         link, verdict = links[case.id], faithfulness.get(case.id)
-        if need := _lost_need(link):
-            stops = _stops(case, need, trace, verdict.claims if verdict else (), cutoff_of(run))
+        if isinstance(need := _lost_need(link), Need):
+            claims = verdict.claims if verdict else ()
+            stops = _stops(case, need, traces[case.id], claims, cutoff_of(run))
             length = len(case.question) + sum(len(stop.text) for stop in stops)
-            if example is None or length < example[0]:
+            if example is None or (length, number) < example[:2]:
                 example = (length, number, case.question, link.owner or "", tuple(stops))
     if example is None:
         return None
@@ -192,7 +203,7 @@ def find_example(run: Run, blamed: Collection[str]) -> NeedExample | None:
     )
 
 
-def _lost_need(link: Link) -> Need | None:
+def _lost_need(link: Outcome) -> Need | NeedState | None:
     """The first need that its owner lost, located."""
     lost = (need for need in link.needs if STAGE_OWNERS.get(need.lost_at or "") == link.owner)
     return next((need for need in lost if need.by), None)

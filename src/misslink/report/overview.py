@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from misslink.document_model import NOT_COMPUTED
 from misslink.documents import Coverage, OwnerReliability, Summary, manifest_of, summary_of
 from misslink.metrics import SOURCE_METRICS
+from misslink.parts import light_items
 from misslink.render.format import (
     FormattedEstimate,
     format_cost,
@@ -95,7 +96,7 @@ def read_usage(run: Run) -> UsageView | None:
     """Read the usage of a run; None if nothing is known of it."""
     judge = tuple(_judge_rows(run))
     latencies, tokens = dict[str, float](), list[Usage]()
-    for trace in run.traces:
+    for trace in light_items(run.traces):
         if trace.latency_s is not None:
             latencies[trace.case_id] = trace.latency_s
         tokens += [trace.usage] if trace.usage else []

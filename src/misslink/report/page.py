@@ -16,6 +16,7 @@ from misslink.engines.local import reduced_gc
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_write
+from misslink.parts import light_items
 from misslink.registry import exporters
 from misslink.render.headline import describe_association, describe_errors, describe_verdict
 from misslink.render.html import read_assets, render_markdown_template, render_template
@@ -127,7 +128,7 @@ _NOT_RECORDED = "not recorded"
 def _manifest_rows(run: Run) -> tuple[tuple[str, str], ...]:
     """What is needed to repeat the run, as rows of a label and a text."""
     manifest = manifest_of(run)
-    depths = [trace.depth for trace in run.traces if trace.depth is not None]
+    depths = [trace.depth for trace in light_items(run.traces) if trace.depth is not None]
     rows = {
         "App": manifest.app,
         "Traces": manifest.traces,

@@ -11,11 +11,10 @@ from misslink.comparison.run_metrics import LINK_STATES
 from misslink.documents import FirstStep, calibrations_of, manifest_of, summary_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES, OWNERS, FailureModeInfo
 from misslink.linking.findings import leading_owners, weak_modes
-from misslink.parts import case_ids, select_items
+from misslink.parts import case_ids
 from misslink.render.format import FormattedEstimate, format_estimate, pluralize
 from misslink.render.headline import Findings
 from misslink.render.miss_sentences import miss_type_advice
-from misslink.report.findings import loss_code
 from misslink.report.fixes import CountedFix, confirmed_owners, count_fixes
 from misslink.report.links import LinkedCases, number_cases, view_fragment
 from misslink.report.need_path import NeedExample, find_example
@@ -158,15 +157,14 @@ def mode_advice(run: Run, mode: str) -> str:
     """
     if mode == "missing_label":
         return "Add the missing labels to the gold set (`misslink diagnose RUN --missing-labels FILE`)."
-    if mode == "distracted" and any(link.missed for link in run.links):
+    if mode == "distracted" and any(link.missed for link in run.outcomes):
         return "Ask for quotes, try a stronger model; rerank, drop near-duplicates."
     action = FAILURE_MODES[mode].action
-    failed = select_items(run.links, {x.case_id for x in run.outcomes if x.failure == mode})
-    if 2 * sum(loss_code(link) == "stale_passage" for link in failed) > len(failed):
+    failed = [link for link in run.outcomes if link.failure == mode]
+    if 2 * sum(link.loss == "stale_passage" for link in failed) > len(failed):
         return "Index the changed documents again: the index holds an older text."
     if mode == "retrieval_miss":
-        missed = (miss for link in failed for miss in link.missed)
-        known = [bool(miss.true_rank or miss.bm25_rank or miss.text) for miss in missed]
+        known = [miss.known for link in failed for miss in link.missed]
         if known and not any(known):
             return f"{action} No rank is known: give the corpus (--corpus FILE)."
     return action
@@ -239,7 +237,7 @@ def _leading_owners(run: Run) -> tuple[str, ...]:
     confirmed = confirmed_owners(run)
     if not confirmed:
         return leading_owners(run)
-    failed = (link for link in run.links if link.failed)
+    failed = (link for link in run.outcomes if link.failed)
     counts = Counter(confirmed.get(link.case_id, link.owner or "unknown") for link in failed)
     return tuple(owner for owner, n in counts.items() if n == max(counts.values()))
 
@@ -248,8 +246,8 @@ def _confirmed_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
     """What a replay confirms against the owner that the run names: owner, weight, advice."""
     numbers, confirmed = number_cases(run.cases), confirmed_owners(run)
     ids_of = dict[str, list[int]]()
-    for link in select_items(run.links, set(confirmed)):
-        owner = confirmed[link.case_id]
+    for link in run.outcomes:
+        owner = confirmed.get(link.case_id)
         if link.failed and owner in _CONFIRMED and owner != link.owner and link.case_id in numbers:
             ids_of.setdefault(owner, []).append(numbers[link.case_id])
     for owner, cases in ids_of.items():
@@ -331,8 +329,9 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
     for link in run.outcomes:
         if link.failure is not None:
             ids_of.setdefault(link.failure, set()).add(link.case_id)
-    failures = set[str]().union(*(ids for name, ids in ids_of.items() if name in FAILURES))
-    explained = any(miss.kind for link in select_items(run.links, failures) for miss in link.missed)
+    explained = any(
+        miss.kind for link in run.outcomes if link.failure in FAILURES for miss in link.missed
+    )
     missing = {row.case_id for row in summary_of(run).diagnosis.missing_labels.holes}
     for name, mode in FAILURE_MODES.items():
         ids = ids_of.get(name, set())
@@ -358,12 +357,12 @@ def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
 def _corpus_steps(run: Run) -> Iterator[NextStep]:
     """The corpus, where no label and no search says what was missed."""
     numbers = number_cases(run.cases)
-    unlabelled = {link.case_id for link in run.outcomes if link.retrieval == "unlabelled"}
     cases = tuple(
         sorted(
             numbers[link.case_id]
-            for link in select_items(run.links, unlabelled)
-            if (link.unexplained or (link.failure == "retrieval_miss" and not link.missed))
+            for link in run.outcomes
+            if link.retrieval == "unlabelled"
+            and (link.unexplained or (link.failure == "retrieval_miss" and not link.missed))
         )
     )
     if cases and not summary_of(run).diagnosis.corpus:

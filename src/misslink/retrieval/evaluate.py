@@ -13,12 +13,12 @@ import numpy as np
 
 from misslink.errors import InputError
 from misslink.io.goldset import GoldSet
-from misslink.parts import CaseValues, by_case, case_ids, places_of, select_items
+from misslink.parts import CaseValues, case_ids, light_items, places_of, select_items
 from misslink.retrieval import runs
 from misslink.retrieval.arrays import BoolArray, FloatArray, IntArray
 from misslink.retrieval.hits import Hits, collect_hits
 from misslink.retrieval.metrics import RankMetric, metric_errors, parse_metric
-from misslink.retrieval.outcomes import unmeasured_reason
+from misslink.retrieval.outcomes import compared_trace, unmeasured_reason
 from misslink.retrieval.qrels import Qrels
 from misslink.retrieval.readers import as_traces, open_qrels, open_run
 from misslink.stats import mean
@@ -246,8 +246,9 @@ def score_cases(
         if len(set(ids)) < len(ids):
             name = runs.first_duplicate(ids)
             raise InputError(f"two {kind}s have the id '{name}'; remove one or rename it")
-    trace_of = by_case(traces)
-    seen = {trace.case_id for trace in traces if unmeasured_reason(trace) is None}
+    trace_of = compared_trace(traces)
+    rows = light_items(traces)
+    seen = {trace.case_id for trace in rows if unmeasured_reason(trace) is None}
     without_trace = set(ids_by_kind["case"]) - set(ids_by_kind["trace"])
     measured = select_items(cases, seen)
     missing = select_items(cases, without_trace if absent is not None else ())
@@ -257,7 +258,7 @@ def score_cases(
     rankings: Iterable[Sequence[Passage]]
     for group, rankings in (
         (missing, (() for _ in missing)),
-        (measured, (trace_of[name].retrieved for name in case_ids(measured))),
+        (measured, (trace_of(case).retrieved for case in measured)),
     ):
         ids = case_ids(group)
         values = evaluate_metrics(

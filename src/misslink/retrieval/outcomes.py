@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from misslink.parts import light_items, places_of
 from misslink.retrieval import matching
-from misslink.types import Case, Outcome, Passage, Reason, RetrievalMiss, Trace
+from misslink.types import Case, Observed, Outcome, Passage, Reason, RetrievalMiss, Trace
 
 Exposure = Literal["none", "some", "all"]  # of what a case needs, in the prompt
 _WHOLE_SHARE = 0.8  # of a passage's text in the prompt: with less it counts as cut
@@ -128,16 +129,27 @@ def retrieval_cutoff(trace: Trace, k: int) -> int:
     return (given if trace.prompted is not None else min(k, given)) or k
 
 
-def unmeasured_reason(trace: Trace) -> str | None:
+def unmeasured_reason(trace: Observed) -> str | None:
     """Why level 1 of a case cannot be measured; None where it can."""
     if trace.unmeasured is None and trace.error is not None and not trace.retrieved:
         return str(Reason(code="failed_before_retrieval"))
     return str(trace.unmatched) if trace.unmatched else trace.unmeasured
 
 
-def unmatched_reason(traces: Iterable[Trace]) -> Reason | None:
+def unmatched_reason(traces: Sequence[Trace]) -> Reason | None:
     """Why the passages of a run cannot be compared with its labels; None where they can."""
-    return next((trace.unmatched for trace in traces if trace.unmatched), None)
+    return next((trace.unmatched for trace in light_items(traces) if trace.unmatched), None)
+
+
+def compared_trace(traces: Sequence[Trace]) -> Callable[[Case], Any]:
+    """Give the trace of a case, or None: its row where only ids are compared with the labels."""
+    rows, places = light_items(traces), places_of(traces)
+
+    def find(case: Case) -> Any:
+        place = places.get(case.id)
+        return None if place is None else (traces if case.evidence else rows)[place]
+
+    return find
 
 
 def _ranked_passages(trace: Trace) -> tuple[Passage, ...]:

@@ -28,7 +28,7 @@ from misslink.io.trace_formats.spans import (
     requests_from_spans,
 )
 from misslink.io.trace_formats.tables import COLUMN_NAMES, requests_from_rows
-from misslink.parts import LazyMapping, PartWriter, by_case
+from misslink.parts import PartWriter, by_case, case_ids, items_of, places_of, stored
 from misslink.text.normalization import content_id, fold
 from misslink.text.prompt_matching import ModelCall, PromptMatch, match_prompts
 from misslink.types import Case, Passage, Trace
@@ -70,12 +70,17 @@ class DuplicatePassageError(InputError):
 
 
 class Recording(NamedTuple):
-    """Traces by case id, and the cases of those whose file has the questions."""
+    """Traces, and the cases of those whose file has the questions."""
 
     name: str
-    traces: Mapping[str, Trace]
+    items: Sequence[Trace]
     cases: Mapping[str, Case]
     places: dict[str, SourceItem]
+
+    @property
+    def traces(self) -> Mapping[str, Trace]:
+        """The traces by case id."""
+        return by_case(self.items)
 
     def gold(self) -> GoldSet:
         """A gold set of the cases.
@@ -86,7 +91,7 @@ class Recording(NamedTuple):
             The file has no questions.
         """
         gold = GoldSet(tuple(self.cases.values()), self.name, self.places)
-        lacking = next((name for name in self.traces if name not in self.cases), None)
+        lacking = next((name for name in case_ids(self.items) if name not in self.cases), None)
         if lacking is not None:
             raise gold.item(lacking).error(
                 f"The trace of '{lacking}' has no question. Add 'question' to the "
@@ -94,7 +99,7 @@ class Recording(NamedTuple):
             )
         return gold
 
-    def match(self, gold: GoldSet) -> Mapping[str, Trace]:
+    def match(self, gold: GoldSet) -> Sequence[Trace]:
         """Return the traces of a gold set's cases, by id, else by the same question.
 
         What does not fit is logged.
@@ -108,8 +113,9 @@ class Recording(NamedTuple):
         by_question: dict[Any, list[str]] = {}
         for case in gold.cases:
             by_question.setdefault(_conversation_key(case), []).append(case.id)
-        sources: dict[str, str] = {}  # by the id of the case that a trace belongs to, its own
-        for name in self.traces:
+        sources: dict[str, int] = {}  # by the id of the case that a trace belongs to, its place
+        places = places_of(self.items)
+        for name, place in places.items():
             recorded = self.cases.get(name)
             same = (
                 []
@@ -117,10 +123,10 @@ class Recording(NamedTuple):
                 else by_question.get(_conversation_key(recorded), [])
             )
             meant = same[0] if len(same) == 1 else None
-            if meant is not None and meant not in self.traces and meant not in sources:
-                sources[meant] = name
+            if meant is not None and meant not in places and meant not in sources:
+                sources[meant] = place
             else:
-                sources[name] = name
+                sources[name] = place
         strangers = [case_id for case_id in sources if case_id not in ids]
         if len(strangers) == len(sources):
             raise InputError(
@@ -134,14 +140,16 @@ class Recording(NamedTuple):
                 gold.name,
                 strangers[0],
             )
-
-        def named(case_id: str) -> Trace:
-            trace = self.traces[sources[case_id]]
-            if trace.case_id == case_id:
-                return trace
-            return trace.model_copy(update={"case_id": case_id})
-
-        return LazyMapping({name: name for name in sources if name in ids}, named)
+        known = {name: place for name, place in sources.items() if name in ids}
+        if all(places.get(name) == place for name, place in known.items()):
+            return items_of(self.items, known.values())
+        return stored(
+            Trace,
+            (
+                self.items[place].model_copy(update={"case_id": name})
+                for name, place in known.items()
+            ),
+        )
 
 
 def _conversation_key(case: Case) -> tuple[str, ...]:
@@ -207,9 +215,7 @@ def read_recording(
 def _read_run_traces(folder: Path) -> Recording:
     """The traces and cases of a run folder."""
     run = read_run(folder)
-    traces = by_case(run.traces)
-    cases = by_case(run.cases)
-    return Recording(str(folder), traces, cases, {})
+    return Recording(str(folder), run.traces, by_case(run.cases), {})
 
 
 class _Recorder:
@@ -430,7 +436,7 @@ class _Recorder:
             self._add_log(log, _NO_SPAN)
         if not self.places:
             raise InputError("it has no traces", path=self.name)
-        return Recording(self.name, by_case(self._traces.part()), self.cases, self.places)
+        return Recording(self.name, self._traces.part(), self.cases, self.places)
 
 
 def _find_shown(trace: Trace, questions: Sequence[str]) -> Trace:

@@ -16,7 +16,7 @@ from misslink.documents import (
     summary_of,
 )
 from misslink.errors import InputError
-from misslink.linking.findings import fixable_losses
+from misslink.linking.findings import fixable_losses, lost_passages
 from misslink.linking.missed_passages import PassagePool
 from misslink.linking.whatif.forecast import (
     EffectModel,
@@ -254,7 +254,7 @@ def find_changes(
 
 def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> tuple[str, ...] | None:
     """Return the failed cases that get all that they lost; None where none is known to, and some may."""
-    lost, known, reached = dict(fixable_losses(baseline.links)), True, list[str]()
+    lost, known, reached = {name for name, _ in fixable_losses(baseline.links)}, True, list[str]()
     for link, now in zip(baseline.links, result.outcomes(), strict=True):
         if link.case_id not in lost:
             continue
@@ -262,7 +262,10 @@ def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> tuple[st
             known = False
             continue
         found = {match.need.evidence or match.need.id for match in now.found}
-        if all((miss.evidence or miss.passage_id) in found for miss in lost[link.case_id]):
+        if all(
+            (miss.evidence or miss.passage_id) in found
+            for miss in lost_passages(link.needs, link.missed)
+        ):
             reached.append(link.case_id)
     return tuple(reached) if reached or known else None
 
