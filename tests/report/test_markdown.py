@@ -197,7 +197,7 @@ def test_one_number_stands_for_a_share_that_labels_correct():
     shares = {row[0]: row[1] for row in rows(text)}
     assert shares["Share of"] == "By annotators"
     assert shares["faithful answers"] == "65% [59, 71], n = 220"
-    assert ["2. Generation", "fully_faithful", "65% [59, 71], n = 220"] in rows(text)
+    assert ["2. Generation", "fully_faithful, by annotators", "65% [59, 71], n = 220"] in rows(text)
     assert "64% [35, 85]" not in text  # what the judge calls faithful
     assert "correct answers" in shares
     assert "Share of" not in render_markdown(build_page(example_run()))
