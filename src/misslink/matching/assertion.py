@@ -76,6 +76,7 @@ _HEARSAY = Phrases(
     r"|es (?:heisst|wird (?:behauptet|erzahlt|gemunkelt))\b"
 )
 _BESIDE = 80  # characters in which a denial stands beside a quote
+_SENTENCE_PART = re.compile(r"[,;:()]|\b(?:but|aber|sondern)\b")
 # Behind these a new clause begins, to which a negation before it does not reach.
 _CLAUSE_START = re.compile(
     r"[,;:()]|(?<!\d)[.!?]|[.!?](?!\d)|(?<!\w)-(?!\w)|\b(?:but|and|or|because|since|while|so|as|aber|und|oder|sondern|weil|denn)\b"
@@ -112,6 +113,19 @@ def is_negated(text: str) -> bool:
     ) or not_asserted(text) == "denied"
 
 
+def is_denied(text: str, word: str) -> bool:
+    """Whether an odd number of denials stand before a folded word in its clause.
+
+    Examples
+    --------
+    >>> is_denied("It is red, not open on Monday or Sunday.", "sunday")
+    True
+    """
+    before, *found = re.split(rf"\b{re.escape(word)}\b", AFFIRMED.sub("", fold(text)), maxsplit=1)
+    denials = DENYING.findall(_SENTENCE_PART.split(before)[-1]) if found else ()
+    return len(denials) % 2 == 1
+
+
 def loses_denial(text: str, start: int, end: int) -> bool:
     """Whether the words from `start` to `end` leave out a denial of them beside them.
 
@@ -146,7 +160,7 @@ _SCOPE = re.compile(
 )
 # Whatever denies, in any language.
 DENYING = re.compile(
-    r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|neither|nor|hardly|barely|nobody|none|nothing|nowhere|nicht|nichts|kein\w*|keineswegs|nie|niemals|niemand|kaum|ohne|weder|nao|niet|geen"
+    r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|free\s+(?:of|from(?!\s+(?:\d|\w+day)))|neither|nor|hardly|barely|nobody|none|nothing|nowhere|nicht|nichts|kein\w*|keineswegs|nie|niemals|niemand|kaum|ohne|weder|nao|niet|geen"
     rf"|pas|jamais|sans|aucun\w*|nunca|ningun\w*|senza|ikke|inte|ingen|nem|nincs|yok|tidak|bukan|{fold('не|нет|není|değil|δεν|لا|ليس|नहीं|לא|không')}"
     r"|prohibit\w*|forbid\w*|bann(?:ed|s)|lack(?:s|ed|ing)?|den(?:y|ies|ied)|verboten|untersagt"
     r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$)|rul(?:ed?|es|ing)\s+out)\b|n't\b"

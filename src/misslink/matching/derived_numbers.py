@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from functools import lru_cache
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 
+from misslink.matching.assertion import is_denied
 from misslink.matching.quantities import (
     LONGEST_NUMBER,
     SCALES,
@@ -30,6 +31,15 @@ _PERCENTS = frozenset({"%", "percent"})
 _TIMES = frozenset({"date", "clock", "weekday"})
 _DURATIONS = frozenset({"time", "months"})
 _FEW = 4  # of which all that arithmetic makes is tried
+# How a text says itself that a number is rounded, and to which side.
+_HEDGED = re.compile(
+    r"(?<!\w)(?:(?P<up>almost|nearly|just under|fast|knapp)|(?P<down>over|more than|uber|mehr als)"
+    r"|about|around|roughly|approximately|some|circa|ca\.|rund|etwa|ungefahr|~) ?[^\w\s]?$"
+)
+_ABOUT = 0.1  # share by which such a number may differ, at most
+# In readable text: "a third of" is "a 3rd of".
+_SHARES = {"half": 2, "3rd": 3, "third": 3, "quarter": 4, "5th": 5, "fifth": 5}
+_SHARE = re.compile(r"\b(?:(\d) )?(half(?! an? | past)|(?:3rd|third|quarter|5th|fifth)(?=s? of\b))")
 _PERCENT = re.compile(r"\s?(?:%|percent|per cent|prozent)")
 _TOKEN = re.compile(
     r"(?<![\w.,\u0338])[-+]?(?:\d+(?:[.,\u00a0 ]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?)(?![\d])"
@@ -39,7 +49,7 @@ _NAMING = re.compile(
     r"(?:st|nd|rd|th|s|er|ste[rnsm]?|te[rnsm]?)\b|[:/]\d|\.\d|[a-z]+\d"
     r"|(?!(?:k|m|bn|x|[ckm]?m|[km]?g|ml|l|[kmgt]b|f|c|h|v|w|kw|mph|kmh?|min|sec|hz|ghz|mhz|px|pm|am|in|ft|lb|lbs|oz)\b)[a-z]+"
 )
-_NAMED = re.compile(rf"(?:\w[-/]|#|\b(?:{'|'.join(NUMBERED)}) )$")
+_NAMED = re.compile(rf"(?:\w[-/]|\d:|#|\b(?:{'|'.join(NUMBERED)}) )$")
 _SCALES = {**SCALES, "hundred": 1e2, "k": 1e3, "m": 1e6}
 _SCALE = re.compile(r"[ \u00a0-]?([a-z]+)")
 _ONE = re.compile(r"(?<![\w-])[Oo]ne(?![\w-])")  # a pronoun more often than a number
@@ -111,10 +121,7 @@ def underived_number(claim: str, quotes: Sequence[str], known: Collection[float]
         if basis is None:  # "68 years old in 2021" has its other number from the claim
             own = {value for value in values_of([claim]) if value in known or _is_year(value)}
             basis = values_of(quotes) | own
-        if not (
-            follows_from(token, basis, is_percent=_is_percent(token, claim))
-            or converts(token, claim, quotes)
-        ):
+        if not _follows(token, claim, basis, quotes, ROUNDING):
             return token
         basis |= values_of([token])  # of the next step of a sum that the claim works out
     return None
@@ -133,16 +140,19 @@ def unsaid_quantity(claim: str, said: Callable[[], Sequence[Quantity]]) -> str |
     """
     own = [q for q in quantities_of([claim]) if q.unit and q.unit not in _PERCENTS]
     for quantity in filter(_is_exact, own):
+        words = readable(claim)[quantity.start : quantity.end].strip()
         if any(says(one, quantity) or _is_date_of(one, quantity) for one in said()):
             continue
         if quantity.unit in _TIMES and _is_worked_out(quantity, own, said()):
             continue
+        days = [one for one in said() if quantity.unit == one.unit == "weekday"]
+        if not all(map(_is_exact, days)) and is_denied(claim, words):
+            continue  # "weekdays" leave out Saturday
         same = [one for one in said() if one.digits == quantity.digits]
         if quantity.unit in _TIMES or (
             same and all(o.unit != quantity.unit and o.kinds & quantity.kinds for o in same)
         ):
-            start, end = quantity.start, quantity.end
-            return readable(claim)[start:end].strip()
+            return words
     return None
 
 
@@ -175,7 +185,9 @@ def _shifted(at: Value, of: str, length: float) -> Value | None:
 
 
 def _is_exact(quantity: Quantity) -> bool:
-    """Whether it is no date without its day, which is often added from general knowledge."""
+    """Whether it is no date without its day, which is often added from general knowledge, nor several days."""
+    if quantity.unit == "weekday":
+        return len(quantity.amounts) == 1
     return quantity.unit != "date" or any(
         isinstance(value, tuple) and value[-1] is not None for _, value in quantity.amounts
     )
@@ -223,17 +235,17 @@ def _is_year(value: float) -> bool:
     return value == int(value) and 1_700 <= value < 2_100
 
 
-def _precision(token: str, value: float) -> float:
-    """Half of the last place that a number is written to, at most 2% of it."""
+def _precision(token: str, value: float, most: float = ROUNDING) -> float:
+    """Half of the last place that a number is written to, at most a share of it."""
     digits = re.sub(r"[^\d.,]", "", token)
     decimals = len(re.split(r"[.,]", digits)[-1]) if value != int(value) else 0
     zeros = 0 if decimals else len(digits) - len(digits.rstrip("0"))
-    return min(0.5 * 10.0 ** (zeros - decimals), max(ROUNDING * value, 0.5 * 10.0**-decimals))
+    return min(0.5 * 10.0 ** (zeros - decimals), max(most * value, 0.5 * 10.0**-decimals))
 
 
 def converts(token: str, claim: str, quotes: Sequence[str]) -> bool:
     """Whether a number of a claim is, with its unit, one of the quotes' quantities."""
-    digits = token.replace(",", "").lstrip("+-")
+    digits = token.replace(",", "").replace(":", ".").lstrip("+-")
     own = [q for q in find_quantities(readable(claim)) if q.digits.lstrip("-") == digits]
     others = [quantity for quote in quotes for quantity in find_quantities(readable(quote))]
     return any(one.unit and same_amount(other, one, ROUNDING) for one in own for other in others)
@@ -246,12 +258,41 @@ def has_basis(
     mine, its = pair
     if mine.lstrip("-") == its.lstrip("-") or any(its == token.word for token in tokens(claim)):
         return False  # another sign, or two numbers that are exchanged
-    # "324" is no rounding of the "330" in its place: it is the more exact of the two.
-    percent = _is_percent(mine, claim)
     known = values_of(basis) - values_of([mine])  # elsewhere it is of something else
-    return follows_from(mine, known, is_percent=percent, rounding=0) or converts(
-        mine, claim, sentences
+    # "324" is no rounding of the "330" in its place: it is the more exact of the two.
+    return _follows(mine, claim, known, sentences, rounding=0)
+
+
+def _follows(
+    token: str, claim: str, basis: Collection[float], texts: Sequence[str], rounding: float
+) -> bool:
+    """Whether a number of a claim follows from others, as a percentage also from a share in words."""
+    percent = _is_percent(token, claim)
+    return (
+        follows_from(token, basis, is_percent=percent, rounding=rounding)
+        or _rounds(token, claim, basis)
+        or (percent and follows_from(token, _shares(texts)))
+        or converts(token, claim, texts)
     )
+
+
+def _rounds(token: str, claim: str, basis: Collection[float]) -> bool:
+    """Whether a claim says that a number is rounded, and one of others rounds to it."""
+    said = _HEDGED.search(readable(claim).partition(token)[0])
+    rows = (values for written, values, _ in numbers(claim) if written == token)
+    return said is not None and any(
+        abs(value - other) * base <= min(_ABOUT * base, _precision(token, base, 1)) * value
+        and not (other > value if said["up"] else said["down"] and other < value)
+        for values in rows
+        for base, value in product(filter(None, values), repeat=2)
+        for other in basis
+    )
+
+
+def _shares(texts: Iterable[str]) -> set[float]:
+    """The shares that texts have in words, as percentages."""
+    found = (share for text in texts for share in _SHARE.finditer(readable(text)))
+    return {100 * int(share[1] or 1) / _SHARES[share[2]] for share in found}
 
 
 def _is_percent(token: str, claim: str) -> bool:

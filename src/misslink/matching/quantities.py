@@ -149,6 +149,8 @@ _WEEKDAYS = numbered(
     "|saturday samstag sonnabend|sunday sonntag",
     first=0,
 )
+_DAYS = {name: range(day, day + 1) for name, day in _WEEKDAYS.items()}
+_DAYS |= {"weekday": range(5), "weekend": range(5, 7), "wochenende": range(5, 7)}
 
 
 # No word goes on before or behind a quantity, but for scripts that put no blanks between words.
@@ -193,7 +195,7 @@ _FORMS = (
      rf"(?: ?,? (?P<y6>{_YEAR})\b)?"),
     rf"(?P<m7>{_MONTH}) ?,? (?:of )?(?P<y7>{_YEAR})\b",
     rf"(?:(?P<m8>{one_of(_LONG_MONTHS)})|(?<=\bin )(?P<m9>march|may|june|july)|(?<=\bim )(?P<m10>mai|juni|juli))\b",
-    rf"(?P<weekday>{_WEEKDAY})s?\b",
+    rf"(?P<weekday>{one_of(_DAYS)})s?\b",
     r"(?P<noon>(?:12 )?(?:noon|midday|midnight|mitternacht)\b)",
     # half past 7, halb 8, 19:00, 7.30 pm, 7 o'clock, 19 Uhr 30
     (r"(?P<past>halb|(?:half|quarter|viertel) (?:past|to|nach|vor)) (?P<hour1>1[0-2]|[1-9])\b"
@@ -212,7 +214,7 @@ _FORMS = (
 )  # fmt: skip
 # What a form without digits has one of.
 _NAMES = ["noon", "midday", "midnight", "mitternacht", "halb", "half", "quarter", "viertel"]
-_WORD = re.compile(rf"(?:{one_of((*_MONTHS, *_WEEKDAYS, *_NAMES))})s?\b")
+_WORD = re.compile(rf"(?:{one_of((*_MONTHS, *_DAYS, *_NAMES))})s?\b")
 _NUMERALS = "0123456789"
 _DIGIT = re.compile(r"\d")
 _DIGITS = re.compile(r"\d+(?:[.:]\d+|,\d{3}(?!\d))*")
@@ -411,7 +413,7 @@ def _read(match: re.Match[str]) -> Quantity | None:
     if "number" in fields:
         unit, amounts = _measure(fields)
     elif "weekday" in fields:
-        unit, amounts = "weekday", [("weekday", float(_WEEKDAYS[fields["weekday"]]))]
+        unit, amounts = "weekday", [("weekday", float(day)) for day in _DAYS[fields["weekday"]]]
     elif not fields.keys().isdisjoint("ymd"):
         unit, amounts = "date", _read_date(fields)
     else:

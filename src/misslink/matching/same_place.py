@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
+from misslink.matching.assertion import is_denied
 from misslink.text.normalization import STOPWORDS, fold, number_words_to_digits, strip_ending
 
 SAME = 0.75  # share of a claim's other content words that the sentence must have
@@ -23,7 +25,7 @@ _WORD = re.compile(
 # In each row, words between bars mean the same, and exclude the others of the row.
 _EXCLUSIVE = """
 euro,euros,eur,\u20ac|dollar,dollars,usd,$|pound,pounds,gbp,\u00a3|crown,crowns,krone,kroner|yen,jpy,\u00a5|franc,francs,chf|rupee,rupees,inr
-monday,montag|tuesday,dienstag|wednesday,mittwoch|thursday,donnerstag|friday,freitag|saturday,samstag|sunday,sonntag
+monday,montag,weekday,weekdays|tuesday,dienstag,weekday,weekdays|wednesday,mittwoch,weekday,weekdays|thursday,donnerstag,weekday,weekdays|friday,freitag,weekday,weekdays|saturday,samstag,weekend,weekends|sunday,sonntag,weekend,weekends
 january,januar,jan|february,februar,feb|march,marz|april,apr|may,mai|june,juni,jun|july,juli,jul|august,aug|september,sept|october,oktober,oct,okt|november,nov|december,dezember,dec,dez
 north,northern|south,southern|east,eastern|west,western
 since,seit|until,till,bis
@@ -61,18 +63,23 @@ _NUMBERED = (
 )
 NUMBERED = frozenset(_NUMBERED.split())  # what a number behind them names, and does not count
 _PRONOUNS = "one", "One"  # more often than a number
+# Of these what is not the one is the other; of the rest it may be neither.
+_HALVES = frozenset(("open", "closed", "allowed", "permitted", "prohibited", "forbidden", "banned"))
+_ARTICLES = "one", "a", "an"
+_MULTIPLYING = frozenset(("each", "every", "twice", "another"))
 _PREFIXES = "un", "in", "im", "non", "dis", "ir", "il"
 _AGENT = re.compile(r"\b(?:by|von|vom|durch)\b")
 _COORDINATED = frozenset(("and", "or", "with", "und", "oder", "mit", "between", "zwischen", "both"))
 
 
 class Token(NamedTuple):
-    """A word: folded, its stem, and whether it is written as a name or is a number."""
+    """A word: folded, its stem, whether it is written as a name or is a number, and what stands before it."""
 
     word: str
     stem: str
     is_name: bool
     is_number: bool
+    article: str = ""
 
     @property
     def kind(self) -> str:
@@ -80,8 +87,11 @@ class Token(NamedTuple):
         if self.is_number:
             return "number"
         if self.word in _GROUPS:
-            return "exclusive"
+            return f"row {_GROUPS[self.word][0][0]}"
         return "name" if self.is_name else "word"
+
+
+Tokens = tuple[Token, ...]
 
 
 @lru_cache(maxsize=65_536)
@@ -91,7 +101,7 @@ def _plain(word: str) -> str:
 
 
 @lru_cache(maxsize=16_384)
-def tokens(text: str) -> tuple[Token, ...]:
+def tokens(text: str) -> Tokens:
     """The words of a text that a claim may differ in."""
     words = list(_WORD.finditer(text))
     shouted = sum(match[0][0].isupper() for match in words) > _SHOUTED * len(words)  # a heading
@@ -113,7 +123,8 @@ def tokens(text: str) -> tuple[Token, ...]:
             found.append(before._replace(word=f"{before.word} {word}", stem=both))
         else:
             stem = word.replace(",", "") if is_number else strip_ending(word)
-            found.append(Token(word, stem, is_name, is_number))
+            article = words[place - 1][0].lower() if place else ""
+            found.append(Token(word, stem, is_name, is_number, article))
         end = match.end() if is_name else -1
     return tuple(found)
 
@@ -132,30 +143,45 @@ def difference(claim: str, sentence: str) -> tuple[str, str] | None:
     >>> difference("Some rooms have a bath.", "Most rooms have a bath.")
     """
     own, other = tokens(claim), tokens(sentence)
+    own, other = _count_one(own, other, ("one",)), _count_one(other, own, _ARTICLES)
     if len(other) > _LONGEST or not own:
         return None
     stems, others = {each.stem for each in own}, {each.stem for each in other}
     new = stems - others
     if not new:
         return _exchanged(own, other, claim, sentence)
+    replaced = list(_replaced(own, other))
     pairs = [
         (mine, its)
-        for mine, its in _replaced(own, other)
-        if mine.stem not in others and its.stem not in stems and _excludes(mine, its)
+        for mine, its in replaced
+        if mine.stem not in others and its.stem not in stems
+        if _excludes(mine, its) and not _is_opposite_denied(mine, its, claim, sentence)
     ]
     rest = stems.difference(mine.stem for mine, _ in pairs)
-    named = any(
-        mine.is_name for mine, _ in pairs
-    )  # of two names both may be told of in one sentence
-    if not pairs or not rest & others:
+    named = any(mine.is_name for mine, _ in pairs)  # both names may be told of in one sentence
+    held = rest & others
+    if not pairs or not held:
         return None
+    held |= {mine.stem for mine, its in replaced if _groups(mine) & _groups(its)}  # a synonym
     same = rest == others.difference(its.stem for _, its in pairs)
-    if not same and len(rest & others) < max(_FEWEST, (1 if named else SAME) * len(rest)):
+    if not same and len(held) < max(_FEWEST, (1 if named else SAME) * len(rest)):
         return None
     return pairs[0][0].word, pairs[0][1].word
 
 
-def _replaced(own: Sequence[Token], other: Sequence[Token]) -> Iterator[tuple[Token, Token]]:
+def _count_one(own: Tokens, other: Tokens, articles: Collection[str]) -> Tokens:
+    """The words of a text, with a 1 before the one that has an article, and in the other text a number."""
+    counted = {its.stem for number, its in pairwise(other) if number.is_number}
+    places = [n for n, t in enumerate(own) if t.article in articles and t.stem in counted]
+    if len(places) != 1 or not _MULTIPLYING.isdisjoint(
+        {t.word for t in own} ^ {t.word for t in other}
+    ):
+        return own  # two make a sum
+    one = Token("1", "1", is_name=False, is_number=True)
+    return *own[: places[0]], one, *own[places[0] :]
+
+
+def _replaced(own: Tokens, other: Tokens) -> Iterator[tuple[Token, Token]]:
     """The words of two texts that stand between, or beside, the same words."""
     matcher = SequenceMatcher(None, [t.stem for t in own], [t.stem for t in other], autojunk=False)
     for tag, start, end, left, right in matcher.get_opcodes():
@@ -163,26 +189,34 @@ def _replaced(own: Sequence[Token], other: Sequence[Token]) -> Iterator[tuple[To
             yield own[start], other[left]
         elif tag == "replace" and max(end - start, right - left) <= _STRETCH:
             # Words that only one of them has may stand there, too: of a kind, there is one.
-            for kind in ("number", "exclusive", "name"):
+            for kind in {token.kind: None for token in own[start:end] if token.kind != "word"}:
                 mine = [token for token in own[start:end] if token.kind == kind]
                 its = [token for token in other[left:right] if token.kind == kind]
                 if len(mine) == 1 == len(its):
                     yield mine[0], its[0]
 
 
+def _groups(token: Token) -> frozenset[tuple[int, int]]:
+    return frozenset(_GROUPS.get(token.word, ()))
+
+
 def _excludes(mine: Token, its: Token) -> bool:
     if mine.is_number or its.is_number:
         return mine.is_number and its.is_number and _is_year(mine.word) == _is_year(its.word)
-    groups, others = _GROUPS.get(mine.word, ()), _GROUPS.get(its.word, ())
-    if any(
-        row == its_row and place != its_place
-        for row, place in groups
-        for its_row, its_place in others
-    ):
-        return not any(pair in others for pair in groups)
+    groups, others = _groups(mine), _groups(its)
+    if not {row for row, _ in groups}.isdisjoint(row for row, _ in others):
+        return groups.isdisjoint(others)
     if _is_opposite(mine.word, its.word):
         return True
     return mine.is_name and its.is_name and not _same_name(mine.word, its.word)
+
+
+def _is_opposite_denied(mine: Token, its: Token, claim: str, sentence: str) -> bool:
+    """Whether one text says by a denial what the other says by an opposite."""
+    if mine.is_number or mine.is_name:
+        return False
+    denied, its_denied = is_denied(claim, mine.word), is_denied(sentence, its.word)
+    return denied != its_denied and (denied or mine.word in _HALVES or mine.word not in _GROUPS)
 
 
 def _is_opposite(one: str, other: str) -> bool:
@@ -205,9 +239,7 @@ def _is_year(word: str) -> bool:
     return len(word) == 4 and word.isdecimal() and word[:2] in {"17", "18", "19", "20"}
 
 
-def _exchanged(
-    own: Sequence[Token], other: Sequence[Token], claim: str, sentence: str
-) -> tuple[str, str] | None:
+def _exchanged(own: Tokens, other: Tokens, claim: str, sentence: str) -> tuple[str, str] | None:
     """Two names, or two numbers, that stand in each other's place among the same words."""
     if len(own) < 3 or any(_AGENT.search(fold(text)) for text in (claim, sentence)):
         return None
