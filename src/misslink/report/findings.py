@@ -33,6 +33,7 @@ REASON_MODES = {
     "passage_cut": "dropped_from_prompt",
     "passage_altered": "dropped_from_prompt",
     "stale_passage": "conflicting_sources",
+    "answered_nothing": "over_refused",
 }
 _FEW_CASES = 20  # below it counts are reported and nothing is inferred
 _SIGNIFICANT = 0.05
@@ -142,8 +143,8 @@ def _surest_failures(
 
 def loss_code(link: Link) -> str:
     """The stage or the reason of a loss, where the owner rests on one; else the mode."""
-    stages = (need.lost_at for need in link.needs if need.lost_at in STAGE_MODES)
-    fits = (stage for stage in stages if stage and link.failure in STAGE_MODES[stage])
+    stages = (need.lost_at for need in link.needs if need.true_rank or need.lost_at != "rank")
+    fits = (stage for stage in stages if stage and link.failure in STAGE_MODES.get(stage, ()))
     reasons = (item.reason_code.removesuffix("_for_claim") for item in link.evidence)
     told = (code for code in reasons if REASON_MODES.get(code) == link.failure)
     return next(fits, None) or next(told, link.failure or "inconclusive")
