@@ -363,9 +363,9 @@ class OwnerRules:
         return found
 
     @cached_property
-    def _supported(self) -> list[Claim]:
+    def _supported(self) -> tuple[Claim, ...]:
         """The claims of the answer that rest on the prompt."""
-        return [claim for claim in self.known.claims if claim.support == "supported"]
+        return tuple(claim for claim in self.known.claims if claim.support == "supported")
 
     @cached_property
     def _unstated(self) -> list[LocatedNeed]:
