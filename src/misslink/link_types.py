@@ -35,6 +35,7 @@ REASON_MODES = {
     "passage_cut": "dropped_from_prompt",
     "passage_altered": "dropped_from_prompt",
     "stale_passage": "conflicting_sources",
+    "answered_nothing": "over_refused",
 }
 
 
@@ -340,8 +341,8 @@ class Link(FrozenModel):
     @property
     def loss(self) -> str:
         """The stage or the reason of a loss, where the owner rests on one; else the mode."""
-        stages = (need.lost_at for need in self.needs if need.lost_at in STAGE_MODES)
-        fits = (stage for stage in stages if stage and self.failure in STAGE_MODES[stage])
+        stages = (need.lost_at for need in self.needs if need.true_rank or need.lost_at != "rank")
+        fits = (stage for stage in stages if stage and self.failure in STAGE_MODES.get(stage, ()))
         reasons = (item.reason_code.removesuffix("_for_claim") for item in self.evidence)
         told = (code for code in reasons if REASON_MODES.get(code) == self.failure)
         return next(fits, None) or next(told, self.failure or "inconclusive")

@@ -485,6 +485,28 @@ class TestStages:
         assert found.evidence[0].reason_code == "passage_altered"
 
     @pytest.mark.parametrize(
+        ("reference", "failure"),
+        [("The ferry to Holm leaves at seven.", "gold_suspect"), (DOGS, "dropped_from_prompt")],
+    )
+    def test_a_cut_passage_is_no_copy_of_its_full_text(self, reference, failure):
+        told = "The ferry to Holm leaves at seven in the morning from the long quay"
+        claim = Claim(
+            text=f"{told}.",
+            support="supported",
+            correct=False,
+            evidence=(Evidence(passage_id="p", quote=told),),
+        )
+        said = (
+            verdict("faithfulness", label=True, claims=(claim,), judge="heuristic"),
+            verdict("correctness", label=False, judge="heuristic"),
+        )
+        found = link(
+            {"p": f"{told}. {DOGS}"}, *said, relevant=["p"], references=[reference],
+            prompted=["p"], shown={"p": told}, question="May dogs take the ferry to Holm?",
+        )  # fmt: skip
+        assert found.failure == failure
+
+    @pytest.mark.parametrize(
         ("quote", "failure"),
         [
             ("Anna Kerr directed it until 2004, Ben Osei has since.", "gold_suspect"),
@@ -517,6 +539,25 @@ class TestStages:
             question="May dogs travel on the lower deck?",
         )  # fmt: skip
         assert (found.failure, found.owner) == ("ignored_context", "generator")
+
+
+def test_a_right_answer_that_no_passage_supports_needed_the_missed_passage():
+    """The prompt does not hold the answer, so that the generator cannot have ignored it there."""
+    claim = Claim(text="The chess club meets on Mondays.", support="unsupported")
+    said = (
+        verdict("faithfulness", label=False, claims=(claim,), judge="heuristic"),
+        verdict("correctness", label=True, judge="heuristic"),
+    )
+    given = {"references": ["On Mondays."], "question": "When does the chess club meet?"}
+    found = link({"dogs": DOGS}, *said, relevant=["club"], **given)
+    assert (found.failure, found.owner) == ("retrieval_miss", "retriever")
+    assert found.evidence[0].reason_code == "passage_missing_for_claim"
+
+
+@pytest.mark.parametrize(("answer", "code"), [("", "answered_nothing"), ("I pass.", "declined")])
+def test_an_empty_answer_is_not_said_to_decline(answer, code):
+    found = link({"p": HOUR}, *DECLINES, answer=answer, relevant=["p"], references=[HOUR])
+    assert (found.failure, found.evidence[0].reason_code) == ("over_refused", code)
 
 
 def test_what_no_search_runs_for_is_lost_whatever_the_answer_says():

@@ -178,14 +178,17 @@ def test_the_owner_with_most_failures_leads(failures, sentence):
     assert sentence in describe_verdict(find(failing(**failures)))
 
 
-def test_a_stage_is_named_where_the_needs_tell_it():
+@pytest.mark.parametrize(
+    ("rank", "said"), [(7, "ranked a needed fact too low"), (None, "missed a needed fact")]
+)
+def test_a_stage_is_named_where_the_needs_tell_it(rank, said):
     run = failing(retrieval_miss=5)
-    need = Need(text="It is 3.", source="reference", lost_at="rank", by="label")
+    need = Need(text="It is 3.", source="reference", lost_at="rank", by="label", true_rank=rank)
     links = tuple(
         link.model_copy(update={"needs": (need,)}) if link.failed else link for link in run.links
     )
     text = describe_verdict(find(run.model_copy(update={"links": links})))
-    assert "In all of them, the retriever ranked a needed fact too low." in text
+    assert f"In all of them, the retriever {said}." in text
 
 
 def test_failures_of_unknown_cause_never_hide_a_known_owner():

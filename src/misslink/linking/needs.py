@@ -75,11 +75,6 @@ class NeedsTable:
         """Those that did not reach the prompt."""
         return tuple(row for row in self.rows if row.is_lost)
 
-    @cached_property
-    def unknown(self) -> bool:
-        """Whether nothing says where one is that the answer does not state."""
-        return any(row.is_unknown for row in self.rows if row.need.stated != "states")
-
 
 def list_needs(known: AnswerOutcome, outcome: RetrievalOutcome) -> tuple[Need, ...]:
     """Return what a right answer has to have, and whether the answer states it."""

@@ -366,9 +366,19 @@ class OwnerRules:
         return found
 
     @cached_property
+    def _supported(self) -> tuple[Claim, ...]:
+        """The claims of the answer that rest on the prompt."""
+        return tuple(claim for claim in self.known.claims if claim.support == "supported")
+
+    @cached_property
+    def _unstated(self) -> list[LocatedNeed]:
+        """The needs that the answer does not state, or that it states from no passage."""
+        return [r for r in self.table.rows if r.need.stated != "states" or not self._supported]
+
+    @cached_property
     def _standing_in(self) -> LocatedNeed | None:
-        """A lost need that the answer does not state."""
-        return next((row for row in self.table.lost if row.need.stated != "states"), None)
+        """One of these that was lost."""
+        return next((row for row in self._unstated if row.is_lost), None)
 
     def _explain_claim(self, index: int, claim: Claim) -> FailureEvidence:
         """Why a claim is bad."""
@@ -378,15 +388,13 @@ class OwnerRules:
         if claim.support == "contradicted" and claim.evidence:
             cited = claim.evidence[0]
             return _because("contradicts_context", "contradicted_by_prompt", index, cited)
-        lost = need if need is not None else self._standing_in
-        if upstream := self._explain_upstream(index, need, lost):
+        if upstream := self._explain_upstream(index, need, need or self._standing_in):
             return upstream
         if claim.correct is False and need is not None and (holder := need.need.passage_id):
             return _because("contradicts_context", "states_reference", index, passage=holder)
-        relevant = self._first_relevant
-        if any(other.support == "supported" for other in self.known.claims):
-            return _because("fabricated", "claim_unsupported", index, passage=relevant)
-        return _because("ignored_context", "nothing_used", index, passage=relevant)
+        if self._supported:
+            return _because("fabricated", "claim_unsupported", index, passage=self._first_relevant)
+        return _because("ignored_context", "nothing_used", index, passage=self._first_relevant)
 
     def _explain_upstream(
         self, index: int | None, need: LocatedNeed | None, lost: LocatedNeed | None
@@ -394,7 +402,7 @@ class OwnerRules:
         """The stage that lost what a claim, or the answer, needed; None where the prompt held it."""
         if lost is not None and lost.is_lost:
             return self._explain_miss(index, lost)
-        if self.table.unknown if need is None else need.is_unknown:
+        if any(row.is_unknown for row in (self._unstated if need is None else [need])):
             return _because("inconclusive", "unknown_sufficiency", index)
         return None
 
@@ -411,6 +419,8 @@ class OwnerRules:
             stored = self.search.stored_text(item.passage_id)
             if stored and is_another_text(stored, text) and fold(item.quote) not in fold(stored):
                 return _because("conflicting_sources", "stale_passage", index, item)
+            if need and need.candidate and need.candidate.miss.passage_id == item.passage_id:
+                return self._explain_miss(index, need)  # its full text holds what was not shown
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         holder = need.need.passage_id if need and not need.is_lost else None
@@ -487,11 +497,11 @@ class OwnerRules:
         if upstream := self._explain_upstream(None, None, self._standing_in):
             return upstream
         if known.declined:
-            return _because("over_refused", "declined", passage=self._first_relevant)
+            code = "declined" if (known.trace.answer or "").strip() else "answered_nothing"
+            return _because("over_refused", code, passage=self._first_relevant)
         if known.unknown_reason is not None and known.addressed is not False:
             return _because("inconclusive", "unknown_sufficiency")
-        supported = (claim for claim in known.claims if claim.support == "supported")
-        used = {item.passage_id for claim in supported for item in claim.evidence}
+        used = {item.passage_id for claim in self._supported for item in claim.evidence}
         if not used:
             return _because("ignored_context", "nothing_used", passage=self._first_relevant)
         if all(row.need.stated == "omits" for row in self.table.rows):
@@ -558,21 +568,18 @@ class OwnerRules:
     def _rests_on_copy(self, claim: Claim, need: LocatedNeed | None) -> bool:
         """Whether the claim rests on a passage that nearly repeats a relevant one.
 
-        Relevant is what is labelled, judged relevant or holds the need.
+        Relevant is what is labelled, judged relevant or holds the need. A passage is no copy of itself, or
+        of what it was before a part of it was cut.
         """
         known, rests_on = self.known, {item.passage_id for item in claim.evidence}
         trusted = known.relevant if self.level in LABELLED or not known.by_heuristic else ()
         holder = need.need.passage_id if need else None
-        cited, texts = list[str](), list[str]()
-        for one in known.context:
-            if one.id in rests_on:
-                cited.append(one.text)
-            elif one.id == holder or one.id in trusted:
-                texts.append(one.text)
-        for each in self.locator.candidates:
-            texts += [each.text] if each.labelled or each.miss.passage_id == holder else []
-        question = known.case.judged_question
-        return any(_is_copy(*pair, question) for pair in product(cited, texts))
+        told = [(one.id, one.text) for one in known.context if one.id in {holder, *trusted}]
+        missed = [(each.miss.passage_id, each) for each in self.locator.candidates]
+        told += [(id_, each.text) for id_, each in missed if each.labelled or id_ == holder]
+        cited = [one.text for one in known.context if one.id in rests_on]
+        texts = [text for id_, text in told if id_ not in rests_on]
+        return any(_is_copy(*each, known.case.judged_question) for each in product(cited, texts))
 
     def _note(self) -> FailureEvidence | None:
         """What a passed case says about the gold set or the model's memory."""

@@ -120,6 +120,7 @@ _LOSSES = {
     "not_searched": "the app did not search for a needed fact",
     "lost_context": "the query lost what the question or conversation names",
     "over_refused": "the generator declined although the prompt held the answer",
+    "answered_nothing": "the generator answered nothing although the prompt held the answer",
     "should_have_abstained": "the generator answered although nothing held an answer",
     "contradicts_context": "the generator contradicted its prompt",
     "distracted": "the generator relied on an irrelevant passage",
@@ -136,7 +137,7 @@ _LOSSES = {
 # Losses of one owner that are alike enough for one sentence.
 _ALIKE = {
     "unfaithful": ("contradicts_context", "distracted", "fabricated", "ignored_context"),
-    "withheld": ("incomplete", "off_the_point", "over_refused"),
+    "withheld": ("incomplete", "off_the_point", "over_refused", "answered_nothing"),
     "not_whole": ("dropped_from_prompt", "passage_altered", "passage_cut"),
     "old_versions": ("conflicting_sources", "stale_passage"),
 }

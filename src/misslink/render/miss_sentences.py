@@ -161,6 +161,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "nothing_used": "the passages hold the answer, and the answer uses none of them",
     "left_out": "the answer leaves out part of what the passages hold",
     "declined": "the passages hold the answer, and the app declined",
+    "answered_nothing": "the passages hold the answer, and the app answered nothing",
     "answered": "there was nothing to answer from, and the app answered",
     "unlisted_passage": "the correct answer rests on '{passage}', which the gold set does not list",
     "from_memory": "the answer is correct, and no relevant passage reached the prompt",
