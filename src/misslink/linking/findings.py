@@ -253,7 +253,7 @@ def _best_option(tried: Sequence[WhatIfOption]) -> WhatIfOption | None:
 
 def _gains(option: WhatIfOption) -> bool:
     recall, high = _recall(option), option.failures_avoided.high
-    rise = recall and recall.difference.value
+    rise = recall.difference.value if recall else None
     return (rise is None or rise > 0) and (high is None or high >= 0)
 
 
