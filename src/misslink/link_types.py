@@ -12,7 +12,9 @@ from misslink.frozen_model import FrozenModel, Grade, Share
 
 LostAt = Literal["index", "search", "filter", "rank", "prompt", "answer", "data", "unknown"]
 MissStatus = Literal["not_retrieved", "not_indexed", "dropped_from_prompt"]
-LossStep = Literal["not_searched", "ranked_low", "dropped_by_grader", "cut_from_prompt"]
+LossStep = Literal[
+    "not_searched", "filtered_out", "ranked_low", "dropped_by_grader", "cut_from_prompt"
+]
 MissType = Literal[
     "split_evidence",
     "filtered_out",
@@ -67,7 +69,8 @@ class RetrievalMiss(FrozenModel):
         or of the traces. None: its text is not known.
     status : {'not_retrieved', 'not_indexed', 'dropped_from_prompt'}
         Where the passage was lost.
-    lost_at : {'not_searched', 'ranked_low', 'dropped_by_grader', 'cut_from_prompt'} or None
+    lost_at : {'not_searched', 'filtered_out', 'ranked_low', 'dropped_by_grader', 'cut_from_prompt'}
+              or None
         The step of the app that lost it. None: not known, or not in the index.
     search : int or None
         Number of the search that returned it, or ranks it best.

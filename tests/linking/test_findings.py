@@ -109,27 +109,64 @@ def test_without_verdicts_all_that_was_missed_counts():
     assert all(fix.avoided.value is None for fix in fixes)
 
 
+def option_of(name, reached, *, rise=0.2, avoided=(2, 9), winner="option"):
+    low, high = avoided
+    estimate = Estimate(value=(low + high) / 2, low=low, high=high, n=50, method="rerun")
+    difference = Estimate(value=rise, low=rise, high=rise, n=50, method="made")
+    return {
+        "name": name, "newly_retrieved": 30, "reached": [f"c{n}" for n in range(reached)],
+        "passages": int(name.removeprefix("k=")) if name.startswith("k=") else 5,
+        "failures_avoided": estimate.model_dump(),
+        "metrics": {
+            "recall@5": {
+                "b": proportion(4, 5).model_dump(), "winner": winner,
+                "difference": difference.model_dump(),
+            }
+        },
+    }  # fmt: skip
+
+
+def tried(*options):
+    rows = links(20, "miss", 18, BELOW), links(50, "hit", 5)
+    return {
+        fix.name: fix for fix in rank_fixes(run_missing(*rows, whatif={"options": list(options)}))
+    }
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "winner", "code"),
+    ("avoided", "rise", "winner", "code"),
     [
-        (2, 9, "option", "fix_gains"),
-        (-1, 9, "option", "not_enough_data"),
-        (2, 9, None, "not_enough_data"),
-        (-9, -2, "option", None),
-        (2, 9, "today", None),
+        ((2, 9), 0.2, "option", "fix_gains"),
+        ((-1, 9), 0.2, "option", "not_enough_data"),
+        ((2, 9), 0.2, None, "not_enough_data"),
+        ((-9, -2), 0.2, "option", None),
+        ((2, 9), -0.2, "today", None),
+        ((2, 9), 0.0, None, None),
     ],
 )
-def test_what_was_tried_decides(low, high, winner, code):
-    avoided = Estimate(value=(low + high) / 2, low=low, high=high, n=50, method="rerun")
-    option = {
-        "name": "k=10", "newly_retrieved": 30, "reached": [f"c{n}" for n in range(12)],
-        "failures_avoided": avoided.model_dump(),
-        "metrics": {"recall@5": {"b": proportion(4, 5).model_dump(), "winner": winner}},
-    }  # fmt: skip
-    run = run_missing(
-        links(20, "miss", 18, BELOW), links(50, "hit", 5), whatif={"options": [option]}
-    )
-    larger = next((fix for fix in rank_fixes(run) if fix.name == "larger_k"), None)
+def test_what_was_tried_decides(avoided, rise, winner, code):
+    option = option_of("k=10", 18, rise=rise, avoided=avoided, winner=winner)
+    larger = tried(option).get("larger_k")
     assert (larger and larger.evidence.code) == code
     if larger:
-        assert (larger.retrieves, larger.basis, larger.option) == (12, "whatif", "k=10")
+        assert (larger.retrieves, larger.basis, larger.option) == (18, "whatif", "k=10")
+
+
+def test_of_the_numbers_tried_the_smallest_that_reaches_most_counts():
+    options = [option_of(f"k={k}", reached) for k, reached in ((20, 18), (10, 18), (6, 12))]
+    assert tried(*options)["larger_k"].option == "k=10"
+    larger = tried(options[2])["larger_k"]  # the ranks know of a k that reaches more
+    assert (larger.basis, larger.k, larger.retrieves) == ("measured_rank", 7, 18)
+
+
+def test_a_bound_stands_after_what_was_tried_and_a_larger_reach_before_a_smaller_change():
+    fixes = tried(option_of("k=10", 18), option_of("hybrid", 18, winner=None, avoided=(-1, 9)))
+    assert [(fix.name, fix.basis) for fix in fixes.values()] == [
+        ("larger_k", "whatif"), ("hybrid_search", "whatif"), ("rerank", "at_most"),
+    ]  # fmt: skip
+    rows = links(3, "miss", 3, BELOW), links(9, "miss", 9, WORDS)
+    assert [fix.name for fix in rank_fixes(run_missing(*rows))] == [
+        "hybrid_search",
+        "larger_k",
+        "rerank",
+    ]

@@ -165,7 +165,9 @@ def test_a_measured_option_goes_before_advice_for_the_same_cases():
         )
         for link in links
     ]
-    (step,) = next_steps(_run(links, whatif=whatif()))
+    document = whatif()
+    document["options"][1]["reached"] = ["1"]  # by the larger k
+    (step,) = next_steps(_run(links, whatif=document))
 
     assert step.action.startswith("Search by words and by meaning together")
     assert step.cases == (1, 2, 3, 4, 5)
@@ -184,16 +186,16 @@ def test_a_measured_fix_of_several_cases_comes_before_bounds_and_single_cases():
     assert {step.cases for step in others} == {(5,), (6,)}
 
 
-def test_an_option_without_a_detectable_gain_comes_after_all_others():
+def test_what_a_trial_reaches_counts_where_its_gain_cannot_be_told():
     document = whatif()
     document["options"] = document["options"][1:]  # one no different, one worse
-    links = [_link("1", "retrieval_miss", "miss", "below_cutoff")]
+    links = [_link(str(n), "retrieval_miss", "miss", "below_cutoff") for n in (1, 2, 3)]
 
-    links += _links(fabricated=3, over_refused=1, ignored_context=2)
-    steps = next_steps(_run(links, whatif=document))
-    assert [step.fragment for step in steps] == [
-        "failure=fabricated", "failure=ignored_context", "failure=over_refused",
-    ]  # fmt: skip
+    steps = next_steps(
+        _run([*links, _link("4", "fabricated"), _link("5", "fabricated")], whatif=document)
+    )
+    assert [step.fix for step in steps] == ["larger_k", "fabricated"]
+    assert "not enough data to tell" in steps[0].why
 
 
 def test_gaps_in_the_gold_set_are_a_step_with_all_their_cases():

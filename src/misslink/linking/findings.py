@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, TypeVar
 
-from misslink.documents import ErrorCounts, manifest_of, summary_of, whatif_of
+from misslink.documents import (
+    ErrorCounts,
+    OptionMetric,
+    WhatIfOption,
+    manifest_of,
+    summary_of,
+    whatif_of,
+)
 from misslink.failure_modes import FAILURE_MODES, MISS_MODES
 from misslink.parts import light_items
 from misslink.types import (
@@ -125,18 +132,22 @@ class _FixRule:
         return self.kind in (miss.kind, *miss.also)
 
 
+# Of two that reach as many cases the earlier one goes first: the smaller change, but for what a miss
+# type names.
 FIXES: dict[str, _FixRule] = {
     "index_documents": _FixRule("not_indexed", "index"),
     "keep_in_prompt": _FixRule("dropped_from_prompt", "prompt", measured=True),
-    "rechunk": _FixRule("split_evidence", options=("chunk",)),
     "check_filter": _FixRule("filtered_out", measured=True),
-    "remove_duplicates": _FixRule("duplicate_crowding", measured=True, options=("mmr",)),
+    "remove_duplicates": _FixRule("duplicate_crowding", measured=True),
     "larger_k": _FixRule("below_cutoff", measured=True, options=("k",)),
     "hybrid_search": _FixRule("keyword_match", measured=True, options=("hybrid", "bm25")),
+    "rechunk": _FixRule("split_evidence", options=("chunk",)),
     "expand_queries": _FixRule("vocabulary_mismatch"),
-    "fine_tune_embedding": _FixRule("domain_mismatch", options=("embedding",)),
     "rerank": _FixRule("ranked_low", options=("rerank",)),
+    "fine_tune_embedding": _FixRule("domain_mismatch", options=("embedding",)),
 }
+# What a filter hides or the index lacks no other search of the app finds.
+UNSEARCHABLE = frozenset({"filtered_out", "not_indexed"})
 
 
 def can_search_fix(link: Outcome) -> bool:
@@ -174,9 +185,9 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
     """Return the fixes of failed cases that lost a need, best first.
 
     A fix counts the failed cases of which it would move every lost need into the prompt; without a
-    judge, all cases. What was measured (ranks, a what-if with a gain) comes before upper bounds, then
-    what was tried without a detectable gain; within each by the number of cases. Nothing is counted
-    for cases whose failure mode is no miss.
+    judge, all cases. What was measured (by ranks or a what-if) comes before upper bounds; within each
+    by the number of cases, then as in `FIXES`. Nothing is counted for cases whose failure mode is no
+    miss, nor for a fix that what-if tried without raising recall.
     """
     lost = {  # by case: its deepest rank, and the fixes for all that it lost
         case_id: (
@@ -186,7 +197,7 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
         for case_id, misses in fixable_losses(run.links)
     }
     whatif, summary = whatif_of(run), summary_of(run)
-    tried = whatif.options if whatif else ()
+    known = [o for o in whatif.options if o.newly_retrieved is not None] if whatif else []
     fixes = []
     for name, rule in FIXES.items():
         completed = {
@@ -198,17 +209,21 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
         basis = "measured_rank" if measured else "at_most"
         code = "longer_context_unchecked" if name == "larger_k" else "needs_whatif"
         avoided, recall = Estimate.missing(Reason(code=code)), None
-        # The first is the best that what-if tried.
-        option = next((o for o in tried if o.name.partition("=")[0] in rule.options), None)
-        if option is not None and option.newly_retrieved is not None:
-            basis, avoided = "whatif", option.failures_avoided
+        tried = [option for option in known if option.name.partition("=")[0] in rule.options]
+        if name == "larger_k":  # the ranks may know of a k that reaches more than those tried
+            enough = len(completed)
+            tried = [o for o in tried if o.reached is None or len(o.reached) >= enough]
+        option = _best_option(tried)
+        if tried and option is None:
+            continue
+        if option is not None:
+            basis, avoided, recall = "whatif", option.failures_avoided, _recall(option)
             if option.reached is not None:
                 completed = {i: completed.get(i, 0) for i in option.reached if i in lost}
-            recall = next((m for n, m in option.metrics.items() if "recall" in n), None)
         evidence = _evidence(avoided)
         if recall and recall.winner is None:  # what-if saw no detectable difference in recall
-            evidence = evidence and Reason(code="not_enough_data")
-        if completed and evidence is not None and (recall is None or recall.winner != "today"):
+            evidence = Reason(code="not_enough_data")
+        if completed:
             fixes.append(
                 Fix(
                     name,
@@ -221,24 +236,40 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
                     avoided,
                     evidence,
                     max(completed.values()) if name == "larger_k" else None,
-                    option.name if option and basis == "whatif" else None,
+                    option.name if option else None,
                 )
             )
     return tuple(sorted(fixes, key=_order))
 
 
-def _evidence(avoided: Estimate) -> Reason | None:
-    """What the run says of a fix; None if it speaks against it."""
+def _best_option(tried: Sequence[WhatIfOption]) -> WhatIfOption | None:
+    """The option that reaches most failed cases, of several that of fewest passages.
+
+    None where every one avoids fewer failures than it adds, or finds no more than it loses.
+    """
+    gaining = (option for option in tried if _gains(option))
+    return min(gaining, key=lambda o: (-len(o.reached or ()), o.passages), default=None)
+
+
+def _gains(option: WhatIfOption) -> bool:
+    recall, high = _recall(option), option.failures_avoided.high
+    rise = recall.difference.value if recall else None
+    return (rise is None or rise > 0) and (high is None or high >= 0)
+
+
+def _recall(option: WhatIfOption) -> OptionMetric | None:
+    return next((metric for name, metric in option.metrics.items() if "recall" in name), None)
+
+
+def _evidence(avoided: Estimate) -> Reason:
+    """What the run says of the failures that a fix avoids."""
     if avoided.low is None or avoided.high is None:
         return avoided.reason_code or Reason(code="not_enough_data")
-    if avoided.high < 0:
-        return None
     return Reason(code="fix_gains" if avoided.low > 0 else "not_enough_data")
 
 
-def _order(fix: Fix) -> tuple[int, int]:
-    is_vain = fix.basis == "whatif" and fix.evidence.code == "not_enough_data"
-    return 2 if is_vain else int(fix.basis == "at_most"), -fix.retrieves
+def _order(fix: Fix) -> tuple[bool, int]:
+    return fix.basis == "at_most", -fix.retrieves
 
 
 def weak_modes(run: Run) -> frozenset[str]:

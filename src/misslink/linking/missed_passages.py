@@ -389,6 +389,8 @@ def _locate_loss(miss: RetrievalMiss, trace: Trace) -> tuple[LossStep | None, in
         return "dropped_by_grader", inner
     if any(passage.id == miss.passage_id for passage in trace.retrieved):
         return _step_after_search(miss, trace), None  # of recorded traces, which list no searches
+    if miss.kind == "filtered_out":
+        return "filtered_out", None
     if miss.true_rank is not None:
         best = trace.deeper_calls.get(miss.passage_id)
         return "ranked_low", best or (number if number == 1 else None)

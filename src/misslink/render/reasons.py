@@ -51,6 +51,7 @@ def describe_note(reason: Reason) -> str:
 
 LOSS_STEPS = {
     "not_searched": "no search asked for it",
+    "filtered_out": "a filter hides it",
     "ranked_low": "ranked too low",
     "dropped_by_grader": "dropped by a grader or reranker",
     "cut_from_prompt": "cut from the prompt",

@@ -52,6 +52,9 @@ RERUN_SENTENCES: dict[str, str | Callable[..., str]] = {
         "or --app to try other searches"
     ),
     "searched_by_question": "the corpus is searched with the questions as the gold set has them",
+    "kept_out_of_search": (
+        "missed passages that a filter hides or the index lacks, and that no other search reaches: {n}"
+    ),
     "searched_standalone": (
         "turns of conversations searched by their standalone question: {turns}"
     ),

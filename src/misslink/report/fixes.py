@@ -28,10 +28,7 @@ _WHOLE = "Show retrieved passages whole"  # where most are in the prompt, cut or
 
 @dataclass(frozen=True)
 class CountedFix:
-    """A fix with the failed cases of its owner that it would reach, by number from 1.
-
-    ``unsure``: what-if tried it and saw no detectable gain.
-    """
+    """A fix with the failed cases of its owner that it would reach, by number from 1."""
 
     fix: Fix
     label: str
@@ -46,10 +43,6 @@ class CountedFix:
     def bound(self) -> bool:
         """Whether it reaches at most these cases."""
         return self.fix.basis == "at_most"
-
-    @property
-    def unsure(self) -> bool:
-        return self.fix.basis == "whatif" and self.fix.evidence.code == "not_enough_data"
 
     @property
     def reach(self) -> str:

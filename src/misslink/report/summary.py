@@ -209,9 +209,8 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
     The first is for the owner with most failures, measured before a bound. A case counts half
-    where a fix of retrieval is an upper bound, where the run has not enough data to tell what the fix
-    avoids, and where the judge often confuses the failure mode. What-if options without a detectable gain come after all others, and labels
-    for the judge last.
+    where a fix of retrieval is an upper bound, and where the judge often confuses the failure mode. Labels
+    for the judge come last.
     """
     blamed = _leading_owners(run)
     waiting = [*_fix_steps(run), *_mode_steps(run), *_confirmed_steps(run)]
@@ -294,7 +293,7 @@ def no_steps_reason(run: Run) -> str:
 
 
 def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
-    """Fixes of failed cases: owner, the weight of a case, 0 without a gain."""
+    """Fixes of failed cases: owner, the weight of a case."""
     for counted in count_fixes(run):
         fix = counted.fix
         action, _, reason = miss_type_advice(fix.kind).partition(": ")
@@ -315,11 +314,7 @@ def _fix_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:
             counted.fix.owner,
             fix.basis,
         )
-        yield (
-            counted.fix.owner,
-            fix.weight * (1.0 if sure else 0.0 if counted.unsure else 0.5),
-            step,
-        )
+        yield counted.fix.owner, fix.weight, step
 
 
 def _mode_steps(run: Run) -> Iterator[tuple[str, float, NextStep]]:

@@ -16,7 +16,7 @@ from misslink.documents import (
     summary_of,
 )
 from misslink.errors import InputError
-from misslink.linking.findings import fixable_losses, lost_passages
+from misslink.linking.findings import UNSEARCHABLE, fixable_losses, lost_passages
 from misslink.linking.missed_passages import PassagePool
 from misslink.linking.whatif.forecast import (
     EffectModel,
@@ -119,6 +119,8 @@ async def evaluate_options(
     passages, notes = None, [describe_note(Reason(code="larger_k_alone"))]
     if corpus is not None:
         passages, notes = check_corpus(baseline, corpus)
+    if kept_out := sum(m.kind in UNSEARCHABLE for link in baseline.links for m in link.missed):
+        notes.append(describe_note(Reason(code="kept_out_of_search", n=kept_out)))
     made, skipped = make_options(SearchContext(baseline, passages, tools), options)
     model = EffectModel.from_run(run)
     tried = await _try_options(baseline, made, skipped, tick)
@@ -253,8 +255,14 @@ def find_changes(
 
 
 def reached_cases(baseline: RetrievalBaseline, result: OptionResult) -> tuple[str, ...] | None:
-    """Return the failed cases that get all that they lost; None where none is known to, and some may."""
-    lost, known, reached = {name for name, _ in fixable_losses(baseline.links)}, True, list[str]()
+    """Return the failed cases that get all that they lost; None where none is known to, and some may.
+
+    A case is never reached whose passage the app's filter or index keeps from every search.
+    """
+    lost, known, reached = set[str](), True, list[str]()
+    for name, misses in fixable_losses(baseline.links):
+        if not any(miss.kind in UNSEARCHABLE for miss in misses):
+            lost.add(name)
     for link, now in zip(baseline.links, result.outcomes(), strict=True):
         if link.case_id not in lost:
             continue

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 from misslink.documents import SkippedOption
 from misslink.errors import InputError, known_names
 from misslink.linking.corpus_search import DenseSearch, LexicalSearch, fuse_rankings
+from misslink.linking.findings import UNSEARCHABLE
 from misslink.linking.miss_measurement import word_questions
 from misslink.linking.whatif.search import (
     Chunking,
@@ -193,14 +194,23 @@ def larger_k(width: int, indexed: int | None = None) -> RetrieverOption:
 async def _search(
     baseline: RetrievalBaseline, corpus: Sequence[Passage], rank: RankPassages
 ) -> OptionResult:
-    """What a search of the corpus returns for each question, as many passages as the run has."""
+    """What a search of the corpus returns for each question, as many passages as the run has.
+
+    Without the missed passages that the app's filter or index keeps from every search.
+    """
     depth = max(baseline.listed, baseline.width)
-    rankings = await rank([case.judged_question for case in baseline.cases], depth)
+    kept_out = [
+        {miss.passage_id for miss in link.missed if miss.kind in UNSEARCHABLE}
+        for link in baseline.links
+    ]
+    questions = [case.judged_question for case in baseline.cases]
+    rankings = await rank(questions, depth + max(map(len, kept_out), default=0))
     traces = []
-    for trace, ranking in zip(baseline.traces, rankings, strict=True):
+    for trace, ranking, hidden in zip(baseline.traces, rankings, kept_out, strict=True):
+        found = [corpus[place] for place in ranking if corpus[place].id not in hidden]
         retrieved = tuple(
-            corpus[place].model_copy(update={"rank": place_rank, "score": None})
-            for place_rank, place in enumerate(ranking, start=1)
+            passage.model_copy(update={"rank": place_rank, "score": None})
+            for place_rank, passage in enumerate(found[:depth], start=1)
         )
         unmeasured = unmeasured_reason(trace)
         traces.append(trace if unmeasured else Trace(case_id=trace.case_id, retrieved=retrieved))
