@@ -212,14 +212,15 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
 
     The first is for the owner with most failures, measured before a bound. A case counts half
     where a fix of retrieval is an upper bound, where the run has not enough data to tell what the fix
-    avoids, and where the judge often confuses the failure mode. What-if options without a detectable gain come after all others, and labels
-    for the judge last.
+    avoids, and where the judge often confuses the failure mode. What-if options without a detectable gain come after all others, then
+    the cases that the judge failed on, and labels for the judge last.
     """
     blamed = _leading_owners(run)
     waiting = [*_fix_steps(run), *_mode_steps(run), *_confirmed_steps(run)]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
-    while waiting and len(chosen) < _MAX_STEPS:
+    repeated = tuple(_repeat_steps(run))
+    while waiting and len(chosen) + len(repeated) < _MAX_STEPS:
         new = [len(set(step.cases) - done) for *_, step in waiting]
         ranked = [(new[n] * weight, new[n], n) for n, (_, weight, _) in enumerate(waiting)]
         if not chosen:
@@ -231,7 +232,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
             break
         chosen.append(waiting.pop(best)[2])
         done.update(chosen[-1].cases)
-    return (*chosen, *_label_steps(run))[:_MAX_STEPS]
+    return (*chosen, *repeated, *_label_steps(run))[:_MAX_STEPS]
 
 
 def _leading_owners(run: Run) -> tuple[str, ...]:
@@ -370,6 +371,20 @@ def _corpus_steps(run: Run) -> Iterator[NextStep]:
         yield NextStep(
             "Give the corpus (`--corpus FILE`), in which a search finds what retrieval missed.",
             f"Without labels it is not known what {pluralize(len(cases), 'failure')} missed, if anything.",
+            cases,
+            view_fragment(ids=cases),
+        )
+
+
+def _repeat_steps(run: Run) -> Iterator[NextStep]:
+    """The command again, for the cases that the judge failed on."""
+    numbers = number_cases(run.cases)
+    failed = {score.case_id for score in run.scores if score.status == "failed"}
+    cases = tuple(sorted(numbers[case_id] for case_id in failed if case_id in numbers))
+    if cases:
+        yield NextStep(
+            "Run the same command again: it asks the judge where no reply came or could be read.",
+            f"The judge failed on {len(cases):,} of {pluralize(len(run.cases), 'case')}.",
             cases,
             view_fragment(ids=cases),
         )
