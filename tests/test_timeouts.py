@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -447,3 +449,16 @@ def test_a_blocked_event_loop_keeps_no_interrupt_waiting():
 
     asyncio.run(block())
     assert not awaits_paid_replies()
+
+
+def test_a_process_that_ends_closes_the_loops_of_its_idle_threads():
+    code = """
+import asyncio
+from misslink.timeouts import TimeoutRunner
+print(TimeoutRunner(60).call(lambda: asyncio.get_event_loop().is_closed()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "False\n"
+    assert "unclosed event loop" not in done.stderr

@@ -159,8 +159,8 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "Inconclusive",
         "The answer failed and the cause is not known, or a verdict is missing or too uncertain.",
         "Read the case's reason. Without relevant passages in the gold set, add them or give "
-        "--corpus FILE. Where a verdict failed, judge again with another --cache, because "
-        "unreadable replies are cached too.",
+        "--corpus FILE. Where no reply of the judge came or could be read, run the same "
+        "command again.",
         shape="M-5.5-3L-3-5.5L0-2.5L3-5.5L5.5-3L2.5 0L5.5 3L3 5.5L0 2.5L-3 5.5L-5.5 3L-2.5 0Z",
         failed=False,
     ),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import contextlib
 import os
 import queue
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sized
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -175,6 +177,16 @@ class DaemonPool(ThreadPoolExecutor):
 
 
 _THREAD = threading.local()  # its `loop`, where it was given one
+# At the end of a process its idle threads do not wake up to close theirs, and the interpreter, which
+# is half gone by then, may fail to.
+_LOOPS = weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, int]()  # to its process
+
+
+@atexit.register
+def _close_loops() -> None:
+    for loop, process in list(_LOOPS.items()):
+        if process == os.getpid() and not loop.is_running():
+            loop.close()
 
 
 def _give_thread_a_loop() -> None:
@@ -187,6 +199,7 @@ def _give_thread_a_loop() -> None:
     if not hasattr(_THREAD, "loop") or _THREAD.loop.is_closed():
         try:
             _THREAD.loop = asyncio.new_event_loop()
+            _LOOPS[_THREAD.loop] = os.getpid()
         except OSError:  # too many open files; most work needs no loop
             return
     asyncio.set_event_loop(_THREAD.loop)

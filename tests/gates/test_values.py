@@ -204,6 +204,8 @@ def test_trust_is_also_what_calibrate_wrote_beside_the_run():
         ("fully_faithfull", "did you mean 'fully_faithful'"),
         ("link.atributable_fraction", "did you mean 'link.attributable_fraction'"),
         ("coverage.faithfulnes", "did you mean 'coverage.faithfulness'"),
+        ("passed", "did you mean 'link.failures.passed'"),  # as `compare` prints it
+        ("retriever", "did you mean 'link.owners.retriever'"),
         ("usage", "no metric of a run is called 'usage'"),
         ("", "no metric of a run is called ''"),
         ("link.failures.hallucination", "no metric of a run is called"),

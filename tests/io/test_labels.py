@@ -99,7 +99,7 @@ def test_a_label_that_stands_twice_counts_once(written):
         (f"{HEAD}\na,m,2,x\n", "line 2, field 'label'", "'2' is not a label"),
         (f"{HEAD}\na,m,-0.1,x\n", "line 2, field 'label'", "is not a label"),
         (f"{HEAD}\na,m,perhaps,x\n", "line 2, field 'label'", "or yes or no"),
-        (f"{HEAD}\na,m,nan,x\n", "line 2, field 'label'", "required"),
+        (f"{HEAD}\na,m,nan,x\n", "line 2, field 'label'", "required; give it a value"),
         (f"{HEAD}\na,m,1,x\n\nb,m,,x\n", "line 4, field 'label'", "required"),
         (f"{HEAD}\n,m,1,x\n", "line 2, field 'case_id'", "required"),
         ("case,metric,label\na,m,1\n", "line 2, field 'case_id'", "is 'case' it?"),

@@ -498,6 +498,13 @@ def test_a_broken_line_of_a_table_names_its_line(tmp_path):
         read_recording(tmp_path / "x.jsonl")
 
 
+@pytest.mark.parametrize("line", ["5", "null", '"text"', "question"])
+def test_json_lines_whose_first_is_no_object_are_no_table(tmp_path, line):
+    (tmp_path / "x.jsonl").write_text(f'{line}\n{{"question": "When?"}}\n')
+    with pytest.raises(InputError, match=r"x.jsonl, line 1: "):
+        read_recording(tmp_path / "x.jsonl")
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -139,6 +139,10 @@ def test_vocabulary_tells_whether_missed_passages_lack_the_words(missed, ok):
     item = items(measured=MissMeasurements(missed={}, pairs=pairs))["vocabulary"]
     assert item["numbers"]["median_shared_missed"]["value"] == pytest.approx(np.median(missed))
     assert item["ok"] is ok
+    # Fewer than 10 are not percentages, and both shares are in one unit.
+    assert ("%" in item["finding"], "0.55 [" in item["finding"]) == (
+        (False, True) if len(missed) < 10 else (True, False)
+    )
 
 
 @pytest.mark.parametrize(("split", "ok"), [(0, True), (40, False), (9, None)])

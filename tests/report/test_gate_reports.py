@@ -44,6 +44,19 @@ def test_a_loss_is_told_in_plain_words_with_the_questions_and_the_rank(tmp_path)
     assert "<details>\n<summary>1 gate passed</summary>" in text
 
 
+def test_the_groups_of_a_table_are_in_one_unit(tmp_path):
+    run, before = gated_run("0" * 6 + "1" * 34), gated_run("1" * 40)
+    desks = [
+        case.model_copy(update={"tags": {"desk": "new" if at < 4 else "old"}})
+        for at, case in enumerate(run.cases)
+    ]
+    run = run.model_copy(update={"cases": tuple(desks)})
+    gates = ["name: retrieval_recall_at_1, regression_max: 0.03"]
+    text = pull_request_comment(decided(tmp_path, gates, run, before))
+    assert "| `desk: new` | 4 | 1.00 | 0.00 |" in text
+    assert "| `category: even` | 20 | 1.00 | 0.85 |" in text
+
+
 def test_questions_without_a_value_are_told_apart_from_those_that_got_worse(tmp_path):
     run, before = gated_run("xx00111111"), gated_run("1" * 10)
     gates = ["name: recall_at_1, regression_max: 0.03", "name: mrr, threshold: 0.1"]

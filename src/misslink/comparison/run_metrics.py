@@ -402,7 +402,9 @@ def _run_documents(run: Run) -> dict[str, object]:
 
 
 def _unknown_metric_error(run: Run, name: str) -> InputError:
-    hint = did_you_mean(name, known_metric_names(run))
+    paths = (f"link.{axis}.{name}" for axis, (outcomes, _) in LINK_AXES.items() if name in outcomes)
+    path = next(paths, None)
+    hint = f"did you mean '{path}'?" if path else did_you_mean(name, known_metric_names(run))
     ranks = [format_metric_name(entry) for entry in rank_metrics.names()]
     listed = ", ".join([*ranks, *judged_readings(run), "latency", "errors"])
     listing = (

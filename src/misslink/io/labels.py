@@ -298,7 +298,7 @@ def _parse_label(item: SourceItem) -> Label:
     for field in ("case_id", "metric", "label"):
         if field not in row:
             similar = [given for given in row if did_you_mean(given, [field])]
-            hint = f"; is '{similar[0]}' it?" if similar else "; add it"
+            hint = f"; is '{similar[0]}' it?" if similar else "; give it a value"
             raise item.error(f"this field is required{hint}", field)
     for field in set(_LABEL_FIELDS[3:]) - set(row):
         similar = [n for n in row if n not in _LABEL_FIELDS and did_you_mean(n, [field])]

@@ -125,7 +125,7 @@ def read_file_items(file: InputFile, model: type[BaseModel] | None = None) -> It
     model : type
         What the objects will become. Of a table, JSON in a text column becomes what it says where
         the field is a list or an object. None: that of a trace, and every text file that is not
-        JSON is a table.
+        JSON, nor named so, is a table.
 
     Raises
     ------
@@ -194,7 +194,9 @@ def _is_csv(start: bytes, name: str, model: type[BaseModel] | None) -> bool:
     text = start.decode("utf-8-sig", "replace").lstrip()
     if text[:1] in {"{", "["} or not text:
         return False
-    if model is None or re.search(r"\.[ct]sv(\.\w+)?$", name.lower()):
+    if model is None:
+        return not re.search(r"\.jsonl(\.\w+)?$", name.lower())
+    if re.search(r"\.[ct]sv(\.\w+)?$", name.lower()):
         return True
     cells = {cell.strip(' "') for cell in re.split(r"[,;\t]", text.splitlines()[0])}
     fields = model.model_fields.items()

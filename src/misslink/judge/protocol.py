@@ -128,6 +128,8 @@ class Ask:
         Index of the sample, from 0.
     rest : callable or None
         Takes sentences of the answer and returns the question for their claims alone.
+    repairs : bool
+        Whether it asks once more because a reply could not be read.
     """
 
     name: str
@@ -137,6 +139,7 @@ class Ask:
     prompt: PromptRef
     repeat: int = 0
     rest: Callable[[tuple[str, ...]], Ask] | None = field(default=None, compare=False, repr=False)
+    repairs: bool = False
 
     @classmethod
     def rendered(

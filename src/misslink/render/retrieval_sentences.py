@@ -8,6 +8,7 @@ from typing import Any
 from misslink.documents import OptionMetric
 from misslink.render.format import (
     MIN_PERCENT,
+    format_decimal_estimate,
     format_difference,
     format_estimate,
     format_p_value,
@@ -63,10 +64,13 @@ def _scores(
 
 
 def _vocabulary(**numbers: Any) -> str:
+    given = {name: numbers[f"median_shared_{name}"] for name in ("found", "missed")}
+    measured = {name: share for name, share in given.items() if share.value is not None}
+    few = any(share.n < MIN_PERCENT for share in measured.values())
+    write = format_decimal_estimate if few else format_estimate  # both in one unit
     shares = " and ".join(
-        f"{_share(numbers[f'median_shared_{name}'])} with its {name} passages"
-        for name in ("found", "missed")
-        if numbers[f"median_shared_{name}"].value is not None
+        f"{write('share', share).brief} with its {name} passages"
+        for name, share in measured.items()
     )
     return f"A question shares {shares} (median share of its content words)."
 

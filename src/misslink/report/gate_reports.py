@@ -184,10 +184,10 @@ def _group_table(decision: GateDecision, outcome: GateOutcome) -> Iterator[str]:
     groups = regressed_groups(decision, outcome)[:_GROUPS] if outcome.cases else []
     if not groups:
         return
-    rows = []
+    rows, fewest = [], min(cases for _, cases, *_ in groups)
     for name, cases, before, now in groups:
         numbers = (now,) if before is None else (before, now)
-        shown = format_values(outcome.metric, *numbers, n=cases)
+        shown = format_values(outcome.metric, *numbers, n=fewest)  # a column is in one unit
         rows.append([code_span(name[:_MAX_TEXT]), str(cases), *shown])
     header = ["where it is lowest", "questions", "now"]
     if outcome.lower_is_better:

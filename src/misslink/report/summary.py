@@ -209,14 +209,15 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     """Return up to three steps: each the one that helps most cases that no earlier step helps.
 
     The first is for the owner with most failures, measured before a bound. A case counts half
-    where a fix of retrieval is an upper bound, and where the judge often confuses the failure mode. Labels
-    for the judge come last.
+    where a fix of retrieval is an upper bound, and where the judge often confuses the failure mode. The
+    cases that the judge failed on and labels for the judge come last.
     """
     blamed = _leading_owners(run)
     waiting = [*_fix_steps(run), *_mode_steps(run), *_confirmed_steps(run)]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
-    while waiting and len(chosen) < _MAX_STEPS:
+    repeated = tuple(_repeat_steps(run))
+    while waiting and len(chosen) + len(repeated) < _MAX_STEPS:
         new = [len(set(step.cases) - done) for *_, step in waiting]
         ranked = [(new[n] * weight, new[n], n) for n, (_, weight, _) in enumerate(waiting)]
         if not chosen:
@@ -228,7 +229,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
             break
         chosen.append(waiting.pop(best)[2])
         done.update(chosen[-1].cases)
-    return (*chosen, *_label_steps(run))[:_MAX_STEPS]
+    return (*chosen, *repeated, *_label_steps(run))[:_MAX_STEPS]
 
 
 def _leading_owners(run: Run) -> tuple[str, ...]:
@@ -364,6 +365,20 @@ def _corpus_steps(run: Run) -> Iterator[NextStep]:
         yield NextStep(
             "Give the corpus (`--corpus FILE`), in which a search finds what retrieval missed.",
             f"Without labels it is not known what {pluralize(len(cases), 'failure')} missed, if anything.",
+            cases,
+            view_fragment(ids=cases),
+        )
+
+
+def _repeat_steps(run: Run) -> Iterator[NextStep]:
+    """The command again, for the cases that the judge failed on."""
+    numbers = number_cases(run.cases)
+    failed = {score.case_id for score in run.scores if score.status == "failed"}
+    cases = tuple(sorted(numbers[case_id] for case_id in failed if case_id in numbers))
+    if cases:
+        yield NextStep(
+            "Run the same command again: it asks the judge where no reply came or could be read.",
+            f"The judge failed on {len(cases):,} of {pluralize(len(run.cases), 'case')}.",
             cases,
             view_fragment(ids=cases),
         )

@@ -10,12 +10,14 @@ from fake_judge import FakeJudge
 from honest_judge import NO, YES, Label, honest, small_ask
 from judge_faults import not_utf8
 from judge_server import completion, response
+from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.config import JudgeConfig
 from misslink.judge.examination import Examination
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.middleware.cache_admin import export_replies
 from misslink.judge.middleware.repair import RepairingJudge, repair_ask
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import (
@@ -128,14 +130,50 @@ def test_what_cannot_be_had_in_any_way_fails_and_tells_every_step(judge_server, 
     assert later == replace(reply, from_cache=True)
 
 
-def test_a_resumed_run_repeats_no_step(judge_server, tmp_path):
-    judge_server.script = stage("Prose.", "Prose again.")
+def test_a_resumed_run_repeats_no_step_to_what_could_be_read(judge_server, tmp_path):
+    judge_server.script = stage("Prose.")
     (first,) = put(judge_server, tmp_path / "l", small_ask(1))
     asked = len(judge_server.calls)
-    judge_server.script = None  # a server that would answer well by now is not asked
+    judge_server.script = stage("Other prose.", "Still other prose.")
     (second,) = put(judge_server, tmp_path / "l", small_ask(1))
     assert second == replace(first, from_cache=True)
     assert len(judge_server.calls) == asked
+
+
+def test_what_could_not_be_read_is_asked_again_once_a_run_until_it_can_be(judge_server, tmp_path):
+    path = tmp_path / "l"
+    calls = []
+    for script in (stage("Prose.", "More."), stage("Prose.", "Yet more."), None, stage("Prose.")):
+        judge_server.script = script
+        asked = len(judge_server.calls)
+        replies = put(judge_server, path, small_ask(1), each=2)
+        calls.append([is_repair(call.body) for call in judge_server.calls[asked:]])
+    assert calls == [[False, True], [True], [True], []]
+    assert all(reply.parsed is not None and reply.from_cache for reply in replies)
+    paid = [row["raw"] for row in export_replies(path)]
+    assert paid[:3] == ["Prose.", "More.", "Yet more."]
+    assert json.loads(paid[3])["response"] == "answers"
+
+
+def test_a_run_of_cached_replies_needs_no_server_for_those_that_could_not_be_read(
+    judge_server, tmp_path
+):
+    judge_server.script = stage("Prose.", "More.")
+    put(judge_server, tmp_path / "l", small_ask(1))
+    judge_server.stop()
+    (reply,) = put(judge_server, tmp_path / "l", small_ask(1))
+    assert (reply.parsed, reply.raw) == (None, "Prose.")
+    assert "; asked again, " in reply.problem
+    with pytest.raises(JudgeUnreachableError):
+        put(judge_server, tmp_path / "l", small_ask(2))
+
+
+def test_a_refused_repair_is_asked_again_only_on_request(judge_server, tmp_path):
+    judge_server.script = stage("Prose.", refusal)
+    put(judge_server, tmp_path / "l", small_ask(1))
+    judge_server.script = None
+    put(judge_server, tmp_path / "l", small_ask(1))
+    assert len(judge_server.calls) == 2
 
 
 def test_a_run_that_was_stopped_before_the_repair_goes_on_with_it(judge_server, tmp_path):
@@ -195,7 +233,7 @@ def test_every_sample_is_repaired_as_a_sample_of_its_own(judge_server, tmp_path)
     put(judge_server, tmp_path / "l", *asks)
     assert len(judge_server.calls) == 4
     put(judge_server, tmp_path / "l", *asks)
-    assert len(judge_server.calls) == 4
+    assert len(judge_server.calls) == 6  # the repair of each again
 
 
 def ask_own(*replies, ask=None):

@@ -52,6 +52,8 @@ class ShelfStore:
 
     def remove_refusals(self, identity): ...
 
+    def detach_unreadable(self, key): ...
+
     def past_usage(self, identity, limit):
         return []
 

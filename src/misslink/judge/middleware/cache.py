@@ -43,9 +43,10 @@ class CachedJudge(JudgeLayer):
     """A judge that answers each question once; later the reply comes from the cache.
 
     The cache key is the SHA-256 of the judge's identity, the ask's key and the number of the
-    repetition. Replies that could not be parsed are cached too: they were paid for, and a
-    deterministic judge would repeat them. Failed calls are not cached. Several processes may
-    share one file, and a question in flight in this process is awaited, not repeated.
+    repetition. Replies that could not be parsed are cached too: they were paid for. What repairs one
+    is asked again, once a run, until a reply can be read: the judge may be fixed by then. Failed calls
+    are not cached. Several processes may share one file, and a question in flight in this process
+    is awaited, not repeated.
 
     What the judge detected about its server (``abilities``) is stored with its replies, so that a
     resumed run asks as the first one did. `path` None caches in memory only.
@@ -64,6 +65,7 @@ class CachedJudge(JudgeLayer):
         self._tokens: dict[str, int] = {}
         self._identity = identity_json(judge)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
+        self._repairs: set[str] = set()  # the keys of those put since opening
         self._store = open_reply_store(path)
         if retry_refused:
             self._store.remove_refusals(self._identity)
@@ -81,6 +83,9 @@ class CachedJudge(JudgeLayer):
     async def ask(self, ask: Ask) -> Reply:
         """Return the judge's reply to `ask`, from the cache where it is there."""
         key = cache_key(ask, self._identity)
+        if ask.repairs and key not in self._repairs:
+            self._repairs.add(key)
+            self._store.detach_unreadable(key)
         cached = self._store.get(key, ask)
         if cached is not None:
             self.from_cache += 1

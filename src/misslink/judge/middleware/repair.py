@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from misslink.errors import JudgeUnreachableError
 from misslink.judge.backends.response_parsing import CUT_OFF, DECLINED, WITHHELD
 from misslink.judge.examination import Examination, ExaminationRest
 from misslink.judge.prompts import FENCE_LABELS, Fence
@@ -28,7 +29,7 @@ class RepairingJudge(JudgeLayer):
     is the first reply, with a problem that lists both steps.
 
     It goes around the cache, so that a resumed run repeats none of these calls and comes to the
-    same reply.
+    same reply; where none could be read, it asks for the repair again.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ class RepairingJudge(JudgeLayer):
         """Return a reply to `ask` that can be parsed if possible.
 
         Its usage is that of all calls together, and its words those of the reply that decides, or of the
-        first where none does. The judge's errors are raised in a repair too.
+        first where none does. The judge's errors are raised in a repair too, unless the first reply is
+        cached: such a run may need no judge.
         """
         first = await self.judge.ask(ask)
         coverage = self._coverage(ask, first)
@@ -52,7 +54,12 @@ class RepairingJudge(JudgeLayer):
             return await self._ask_for_rest(ask, first, coverage)
         if first.parsed is not None or not (first.came and _is_attempt(first)):
             return first
-        again = await self.judge.ask(repair_ask(ask, first))
+        try:
+            again = await self.judge.ask(repair_ask(ask, first))
+        except JudgeUnreachableError as outage:
+            if not first.from_cache:
+                raise
+            again = Reply.nothing(str(outage))
         steps = f"{_problem_text(first)}; asked again, {_problem_text(again)}"
         return replace(
             first if again.parsed is None else again,
@@ -111,7 +118,7 @@ def repair_ask(ask: Ask, reply: Reply) -> Ask:
     else:  # servers take no empty message, and some no two of the same role in a row
         *before, last = ask.messages
         messages = (*before, {**last, "content": f"{last['content']}\n\n{instruction}"})
-    return replace(ask, messages=messages)
+    return replace(ask, messages=messages, repairs=True)
 
 
 def _repair_instruction(ask: Ask, reply: Reply) -> str:

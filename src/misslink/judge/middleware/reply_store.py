@@ -56,6 +56,9 @@ class ReplyStore(ReadingStore, Protocol):
     def remove_refusals(self, identity: str) -> None:
         """Remove the replies in which this judge refused to answer."""
 
+    def detach_unreadable(self, key: str) -> None:
+        """Store a reply that could not be parsed, and is no refusal, under `key` no longer."""
+
     def past_usage(self, identity: str, limit: int) -> list[PastUsage]:
         """Return what earlier replies of this judge used, newest first, for forecasts."""
 

@@ -92,6 +92,9 @@ _CLAIM = """
     ON CONFLICT (key) DO UPDATE SET claimant = ?2, host = ?3, process = ?4, expires = ?5
     WHERE claimant = ?2 OR expires < ?6 OR (host = ?3 AND NOT is_running(process))
 """
+_REFUSED = (
+    "(parsed IS NULL AND (instr(ifnull(problem, ''), ?) = 1 OR instr(ifnull(problem, ''), ?) = 1))"
+)
 LEASE_S = 120.0  # an event loop that is blocked for less than this loses no claim
 
 
@@ -217,9 +220,17 @@ class CacheStore:
     def remove_refusals(self, identity: str) -> None:
         """Remove the replies in which a judge refused to answer."""
         self._select(
-            "DELETE FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"
-            " AND parsed IS NULL AND (instr(problem, ?) = 1 OR instr(problem, ?) = 1)",
+            "DELETE FROM replies WHERE judge = (SELECT id FROM judges WHERE identity = ?)"  # noqa: S608
+            f" AND {_REFUSED}",
             *(identity, DECLINED, WITHHELD),
+        )
+
+    def detach_unreadable(self, key: str) -> None:
+        """Give a reply that could not be parsed, and is no refusal, a key that no question has."""
+        self._select(
+            "UPDATE replies SET key = hex(randomblob(32)) WHERE key = ? AND parsed IS NULL"  # noqa: S608
+            f" AND NOT {_REFUSED}",
+            *(key, DECLINED, WITHHELD),
         )
 
     def has_judge(self, identity: str) -> bool:
