@@ -365,16 +365,20 @@ def inner_rank(trace: Trace, passage_id: str) -> int | None:
     return min((call.passages.index(passage_id) + 1 for call in calls), default=None)
 
 
-def locate_losses(misses: Sequence[RetrievalMiss], trace: Trace) -> tuple[RetrievalMiss, ...]:
+def locate_losses(
+    misses: Sequence[RetrievalMiss], trace: Trace, question: str
+) -> tuple[RetrievalMiss, ...]:
     """Return missed passages with the step of the app that lost each, where it is known."""
-    steps = (_locate_loss(miss, trace) for miss in misses)
+    steps = (_locate_loss(miss, trace, question) for miss in misses)
     return tuple(
         miss.model_copy(update={"lost_at": step, "search": search})
         for miss, (step, search) in zip(misses, steps, strict=True)
     )
 
 
-def _locate_loss(miss: RetrievalMiss, trace: Trace) -> tuple[LossStep | None, int | None]:
+def _locate_loss(
+    miss: RetrievalMiss, trace: Trace, question: str
+) -> tuple[LossStep | None, int | None]:
     if miss.status == "not_indexed" or trace.unmeasured:
         return None, None
     number = 0
@@ -389,7 +393,8 @@ def _locate_loss(miss: RetrievalMiss, trace: Trace) -> tuple[LossStep | None, in
         return "dropped_by_grader", inner
     if any(passage.id == miss.passage_id for passage in trace.retrieved):
         return _step_after_search(miss, trace), None  # of recorded traces, which list no searches
-    if miss.kind == "filtered_out":
+    # The question finds it without the filter; of another query that is not known.
+    if miss.kind == "filtered_out" and any(call.query == question for call in trace.calls):
         return "filtered_out", None
     if miss.true_rank is not None:
         best = trace.deeper_calls.get(miss.passage_id)

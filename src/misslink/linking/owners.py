@@ -128,7 +128,7 @@ async def link_case(
     outcome = measured.outcomes[case.id]
     known = AnswerOutcome.from_verdicts(case, trace, verdicts, k, calibration, outcome)
     needs = list_needs(known, outcome)
-    losses = locate_losses(measured.missed[case.id], trace)
+    losses = locate_losses(measured.missed[case.id], trace, case.judged_question)
     losses = tuple(miss for miss in losses if not _part_suffices(known, needs, miss))
     missed = drop_repeats(losses, known.context, case.judged_question)
     level = _retrieval_level(outcome, missed)
@@ -141,7 +141,7 @@ async def link_case(
     if examined and (queries := search_queries(known, level, needs, unseen=unseen)):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
-        misses = locate_losses(measured.search(queries, trace, k), trace)
+        misses = locate_losses(measured.search(queries, trace, k), trace, case.judged_question)
         found = drop_repeats(misses, known.context, case.judged_question)
     search = SearchTrail(case, trace, measured, k)
     candidates = search.candidates(missed, found) if examined or missed else ()
