@@ -158,9 +158,11 @@ def enclosing_sentences(text: str, start: int, end: int) -> tuple[int, int]:
 _SCOPE = re.compile(
     r"\b(?:except(?:\s+for)?|with\s+the\s+exception\s+of|excluding|apart\s+from|save\s+for|mit\s+ausnahme\s+(?:von|der|des)|rather\s+than|instead\s+of|apart\s+from|other\s+than|statt|au(?:ss|\u00df)er|anstelle)\b"
 )
+# "Free of charge" denies no more than "without charge" does.
+_FREE_OF = re.compile(r"\bfree\s+(?:of|from(?!\s+(?:\d|\w+day)))\b")
 # Whatever denies, in any language.
 DENYING = re.compile(
-    r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|free\s+(?:of|from(?!\s+(?:\d|\w+day)))|neither|nor|hardly|barely|nobody|none|nothing|nowhere|nicht|nichts|kein\w*|keineswegs|nie|niemals|niemand|kaum|ohne|weder|nao|niet|geen"
+    r"\b(?:no\s+longer|nicht\s+mehr|(?:ne|neither|weder)\b[^,;.]{1,40}?\b(?:pas|jamais|plus|rien|nor|noch)|not|no|non|never|cannot|without|neither|nor|hardly|barely|nobody|none|nothing|nowhere|nicht|nichts|kein\w*|keineswegs|nie|niemals|niemand|kaum|ohne|weder|nao|niet|geen"
     rf"|pas|jamais|sans|aucun\w*|nunca|ningun\w*|senza|ikke|inte|ingen|nem|nincs|yok|tidak|bukan|{fold('не|нет|není|değil|δεν|لا|ليس|नहीं|לא|không')}"
     r"|prohibit\w*|forbid\w*|bann(?:ed|s)|lack(?:s|ed|ing)?|den(?:y|ies|ied)|verboten|untersagt"
     r"|(?:fail(?:s|ed)?|refus(?:e|es|ed)|declin(?:e|es|ed)|unable)(?:\s+to|$)|rul(?:ed?|es|ing)\s+out)\b|n't\b"
@@ -208,7 +210,7 @@ def clause_conflict(claim: str, sentences: Sequence[str]) -> bool:
 @lru_cache(maxsize=8_192)
 def _may_deny(text: str) -> bool:
     folded = fold(text)
-    return DENYING.search(folded) is not None or _SCOPE.search(folded) is not None
+    return any(each.search(folded) for each in (DENYING, _SCOPE, _FREE_OF))
 
 
 class _Clause(NamedTuple):
@@ -220,7 +222,7 @@ class _Clause(NamedTuple):
 
 @lru_cache(maxsize=8_192)
 def _read_clauses(sentence: str) -> tuple[_Clause, ...]:
-    text = AFFIRMED.sub("", fold(DASH.sub(" - ", sentence)))
+    text = _FREE_OF.sub("without", AFFIRMED.sub("", fold(DASH.sub(" - ", sentence))))
     pieces, clauses = _SCOPE.split(text), []
     for clause in _CLAUSE_START.split(pieces[0]):
         denials = list(DENYING.finditer(clause))
