@@ -41,7 +41,7 @@ BUDGETS = {
     "linking/replay": 1224,
     "linking/whatif": 1038,
     "live": 3087,
-    "matching": 2631,
+    "matching": 2632,
     "metrics": 794,
     "pipeline": 1860,
     "render": 2163,
