@@ -555,7 +555,7 @@ class ServerConnection:
             self._http = None
 
     def _client(self) -> openai.DefaultAsyncHttpxClient:
-        """Return the HTTP client: the official one around it takes as much CPU again for a request."""
+        """Return the HTTP client: the official one around it takes half as much CPU again."""
         if self._http is None:
             address = self._address
             address.require_key(self.judge)
