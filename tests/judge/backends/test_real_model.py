@@ -69,9 +69,10 @@ def test_a_real_models_reply_fits_the_schema_and_becomes_verdicts(server, tmp_pa
             assert verdict.raw
         for claim in verdict.claims:
             assert claim.support == "unsupported" or claim.evidence or claim.correct is not None
+    unread = any(verdict.status == "failed" for verdict in verdicts)
     again, usage = asyncio.run(ask())
-    assert usage.calls == 0
-    assert again == verdicts
+    assert usage.calls == unread  # what could not be read is asked for once more
+    assert unread or again == verdicts
 
 
 def test_ping_says_what_a_llama_cpp_server_can_do(server):
