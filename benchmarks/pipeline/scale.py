@@ -35,6 +35,7 @@ sys.path.append(str(Path(__file__).parents[1] / "builders"))
 
 from made_up_run import made_up_files
 from misslink import evaluate
+from misslink.parts import light_items
 from program_judge import Program
 
 TARGET = Path(__file__).with_suffix(".md")
@@ -63,7 +64,7 @@ def one(folder: Path, judge: str = "program") -> dict[str, Any]:
     )
     begun["end"] = _now()
     marks = [begun[stage] for stage in (*STAGES, "end")]
-    usage = run.summary["usage"]
+    usage, parts = run.summary["usage"], (run.cases, run.traces, run.verdicts, run.links)
     return {
         "cpu": [after[0] - before[0] for before, after in itertools.pairwise(marks)],
         "wall": [after[1] - before[1] for before, after in itertools.pairwise(marks)],
@@ -73,12 +74,12 @@ def one(folder: Path, judge: str = "program") -> dict[str, Any]:
         "tokens": [usage["prompt_tokens"], usage["completion_tokens"]],
         "cache": (folder / "cache.sqlite").stat().st_size / MB,
         "run": sum(file.stat().st_size for file in (folder / "run").iterdir()) / MB,
-        "objects": _object_bytes(run.cases, run.traces, run.verdicts, run.links) / len(run.cases),
+        "objects": _object_bytes(*map(light_items, parts)) / len(run.cases),
     }
 
 
 def _object_bytes(*parts: object) -> int:
-    """Bytes of the objects of a run, each counted once."""
+    """Bytes of the objects of a run that are held, each counted once."""
     waiting, counted, total = list(parts), set[int](), 0
     while waiting:
         item = waiting.pop()
@@ -135,7 +136,6 @@ def text(rows: list[dict[str, Any]]) -> str:
             for at, stage in enumerate(STAGES)
         },
         "at the end, kB a case": [f"{1024 * row['peaks'][-1] / row['cases']:.0f}" for row in rows],
-        "objects of the run, kB a case": [f"{row['objects'] / 1024:.1f}" for row in rows],
         "cache, MB": [f"{row['cache']:,.0f}" for row in rows],
         "run folder, MB": [f"{row['run']:,.0f}" for row in rows],
         "with an empty cache, CPU s": [f"{row['filling']['cpu']:.1f}" for row in rows],
