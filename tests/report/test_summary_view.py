@@ -230,17 +230,18 @@ def test_a_judge_that_nobody_checked_comes_last_and_names_no_cases():
     assert len(next_steps(held)) == 1
 
 
-def test_cases_that_the_judge_failed_on_are_a_step_of_their_own_before_the_labels():
-    links = _links(fabricated=6, over_refused=1, passed=3, ignored_context=8)
+def test_cases_that_the_judge_failed_on_are_a_step_behind_the_fixes():
     said = (
         verdict("1", "faithfulness", 1.0),
         *(verdict(n, "faithfulness", None, status="failed", reason="no") for n in "42"),
     )
-    *others, repeated = next_steps(_run(links, verdicts=said))
+    *others, repeated = next_steps(_run(_links(fabricated=6, ignored_context=8), verdicts=said))
 
     assert len(others) == 2
     assert "same command again" in repeated.action
     assert (repeated.cases, repeated.fragment) == ((2, 4), "ids=2,4")
+    links = _links(fabricated=6, over_refused=1, ignored_context=8)
+    assert all(step.fix for step in next_steps(_run(links, verdicts=said)))  # it displaces none
     repeated, labels = next_steps(_run(_links(passed=4), verdicts=said))
     assert "same command again" in repeated.action
     assert labels.fragment == "trust"

@@ -43,10 +43,8 @@ class GoldSet:
 
     def add_histories(self, traces: Sequence[Trace]) -> GoldSet:
         """Return the gold set with the histories that only its traces have."""
-        told, trace_of = (
-            {row.case_id for row in light_items(traces) if row.history},
-            by_case(traces),
-        )
+        told = {row.case_id for row in light_items(traces) if row.history}
+        trace_of = by_case(traces)
         cases = [
             case.model_copy(update={"history": trace_of[case.id].history})
             if case.id in told and not case.history

@@ -216,8 +216,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
     waiting = [*_fix_steps(run), *_mode_steps(run), *_confirmed_steps(run)]
     waiting += [("unknown", 1.0, step) for step in _corpus_steps(run)]
     chosen, done = list[NextStep](), set[int]()
-    repeated = tuple(_repeat_steps(run))
-    while waiting and len(chosen) + len(repeated) < _MAX_STEPS:
+    while waiting and len(chosen) < _MAX_STEPS:
         new = [len(set(step.cases) - done) for *_, step in waiting]
         ranked = [(new[n] * weight, new[n], n) for n, (_, weight, _) in enumerate(waiting)]
         if not chosen:
@@ -229,7 +228,7 @@ def next_steps(run: Run) -> tuple[NextStep, ...]:
             break
         chosen.append(waiting.pop(best)[2])
         done.update(chosen[-1].cases)
-    return (*chosen, *repeated, *_label_steps(run))[:_MAX_STEPS]
+    return (*chosen, *_repeat_steps(run), *_label_steps(run))[:_MAX_STEPS]
 
 
 def _leading_owners(run: Run) -> tuple[str, ...]:

@@ -190,7 +190,7 @@ class OpenAIJudge:
         """Ask through `post` in place of an HTTP request, formatted and parsed as by `ask`.
 
         `post` is async, takes a path below the base URL and a request's body, and returns the body of
-        the answer or raises an `ServerError`. It is called again where the question needs another
+        the answer or raises a `ServerError`. It is called again where the question needs another
         format.
         """
 
