@@ -16,6 +16,7 @@ FIFTH: dict[str, Make] = {}
 SIXTH: dict[str, Make] = {}
 SEVENTH: dict[str, Make] = {}
 EIGHTH: dict[str, Make] = {}
+NINTH: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -84,6 +85,12 @@ def seventh_kind(make: Make) -> Make:
 def eighth_kind(make: Make) -> Make:
     """List a kind of the eighth set."""
     EIGHTH[make.__name__] = make
+    return make
+
+
+def ninth_kind(make: Make) -> Make:
+    """List a kind of the ninth set."""
+    NINTH[make.__name__] = make
     return make
 
 
