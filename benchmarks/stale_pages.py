@@ -35,6 +35,7 @@ MEASURED = {
     "attribution_kinds_second": _LINKING,
     "attribution_kinds_seventh": _LINKING,
     "attribution_kinds_eighth": _LINKING,
+    "attribution_kinds_ninth": _LINKING,
     "attribution_kinds_sixth": _LINKING,
     "attribution_kinds_third": _LINKING,
     "calibration_coverage": ("calibration", "stats"),
