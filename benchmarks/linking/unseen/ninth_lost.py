@@ -56,9 +56,10 @@ def _outranked(app: App, of: str, rank: int = 0) -> Planted:
     thing, words = app.thing(), worded(app, of)
     right, mistaken = words.get("v", "right"), words.get("w", "wrong")
     needed = page(app, state(app, thing, right, words["sentence"], v=right))
+    near = beside(app, thing, words) if "w" in words else about_it(app, thing, words)
     case = about(
         app, thing, words, right, claimed=mistaken, relevant=(needed,),
-        **missed(app, thing, needed, beside(app, thing, words), rank),
+        **missed(app, thing, needed, near, rank),
     )  # fmt: skip
     return guessed_or_declined(app, case)
 
