@@ -163,12 +163,14 @@ class NeedLocator:
     def contradicts_judge(self, needs: Sequence[Need]) -> bool:
         """Whether a judge's yes to the prompt stands alone: no text there has a need that is unstated.
 
-        The app declined, or the need is found or labelled outside. Such a yes decides nothing: need by
-        need, the judge is asked again.
+        The app declined or used nothing of the prompt, or the need is found or labelled outside. Such a
+        yes decides nothing: need by need, the judge is asked again.
         """
-        declined, labelled = self.known.declined, any(c.labelled for c in self.candidates)
+        declined, claims = self.known.declined, self.known.claims
+        unused = declined or (bool(claims) and all(c.support == "unsupported" for c in claims))
+        labelled = any(c.labelled for c in self.candidates)
         return self.known.sufficient_judge == "yes" and any(
-            (declined or labelled or any(self.holds(c.text, need) for c in self.candidates))
+            (unused or labelled or any(self.holds(c.text, need) for c in self.candidates))
             and self.find_shown(need) is None
             for need in needs
             if need.stated != "states"
@@ -314,6 +316,8 @@ class NeedLocator:
             update |= {"lost_at": "index", "by": "matcher"}
         elif self.denied:
             update["by"] = "judge"
+            if need.source == "reference" and self.lacks is not None:  # nor does the whole index
+                update["lost_at"] = "index"
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
             held = [passage_words(passage.text) for passage in self._shown]

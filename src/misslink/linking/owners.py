@@ -455,8 +455,11 @@ class OwnerRules:
             if told and holder in full and keeps_subject(question, full[holder], text):
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
         lost = need if need is not None and need.is_lost else self._standing_in
-        upstream = self._explain_upstream(index, need, lost)
-        return upstream or _because("distracted", "irrelevant_passage", index, cited)
+        if upstream := self._explain_upstream(index, need, lost):
+            return upstream
+        if holder is None and claim.correct is False and known.sufficient_judge == "yes":
+            return _because("gold_suspect", "reference_contradicted", index, cited)
+        return _because("distracted", "irrelevant_passage", index, cited)
 
     def _explain_beside_reference(self) -> FailureEvidence | None:
         """Why a faithful answer to the question does not state the reference; None of any other answer.
@@ -546,6 +549,8 @@ class OwnerRules:
 
     def _explain_unlocated(self, index: int | None, need: Need) -> FailureEvidence:
         """A need that is not in the prompt, and of which no passage is known that holds it."""
+        if need.lost_at == "index" and need.by == "judge":
+            return _because("not_indexed", "reference_not_found", index)
         if why := _UNLOCATED.get(need.lost_at or ""):
             return _because(*why, index)
         if self.known.trace.unmeasured:  # nobody saw what was retrieved

@@ -52,6 +52,7 @@ _NAMING = re.compile(
 _NAMED = re.compile(rf"(?:\w[-/]|\d:|#|\b(?:{'|'.join(NUMBERED)}) )$")
 _SCALES = {**SCALES, "hundred": 1e2, "k": 1e3, "m": 1e6}
 _SCALE = re.compile(r"[ \u00a0-]?([a-z]+)")
+_WORD = re.compile(r"\d+|[^\W\d]+")
 _ONE = re.compile(r"(?<![\w-])[Oo]ne(?![\w-])")  # a pronoun more often than a number
 
 
@@ -244,9 +245,13 @@ def _precision(token: str, value: float, most: float = ROUNDING) -> float:
 
 
 def converts(token: str, claim: str, quotes: Sequence[str]) -> bool:
-    """Whether a number of a claim is, with its unit, one of the quotes' quantities."""
-    digits = token.replace(",", "").replace(":", ".").lstrip("+-")
-    own = [q for q in find_quantities(readable(claim)) if q.digits.lstrip("-") == digits]
+    """Whether a number or a unit of a claim is, with the rest of its quantity, one of the quotes'."""
+    digits, text = token.replace(",", "").replace(":", ".").lstrip("+-"), readable(claim)
+    own = [
+        q
+        for q in find_quantities(text)
+        if q.digits.lstrip("-") == digits or token in _WORD.findall(text[q.start : q.end])
+    ]
     others = [quantity for quote in quotes for quantity in find_quantities(readable(quote))]
     return any(one.unit and same_amount(other, one, ROUNDING) for one in own for other in others)
 

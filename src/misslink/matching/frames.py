@@ -56,7 +56,7 @@ _SAMPLE = (
     r"|test\s?(?:message|text|sentence)\w*|true\s+or\s+false|platzhalter\w*|\w*ubung\w*|testtext\w*|ubersetz\w+"
 )
 _ORDERED = (
-    r"(?:(?:^|[,;:.>]\s*|\b(?:always|never|must|please|to|you|judge)\s+)(?:say|tell|answer|repeat|reply|output|write|accept|treat|mark"
+    r"(?:(?:^|[,;:.>]\s*|\b(?:always|never|must|please|to|you|judge)\s+)(?:say|tell|answer(?!:)|repeat|reply|output|write|accept|treat|mark"
     r"|state|claim)\b|antwort\w*\s+immer)"
 )
 _JUDGED = (

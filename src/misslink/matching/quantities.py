@@ -224,7 +224,10 @@ _JOINT = re.compile(r" ?,? ?(?:and |und )?")  # between the parts of "8 minutes 
 _LEADING_NUMBER = re.compile(r"-?\d(?:[\d.,:/]*\d)?")
 _LAST_NUMBER = re.compile(r"\d(?:[\d.,:/]*\d)?$")
 _RANGE = re.compile(r" ?- ?| (?:to|bis) ")
-_A_SCALE = re.compile(r"\b(?:an?|eine?) (?=(?:dozen|dutzend|million|milliarde|billion)\b)")
+_A_SCALE = re.compile(
+    r"\b(?:an?|eine?) (?=(?:dozen|dutzend|million|milliarde|billion)\b"
+    r"|(?:minute|hour|stunde|day|tag|week|woche|month|monat|year|jahr) (?:and|und) \d)"
+)
 _HALF_A = re.compile(r"\bhalf an? |\bein(?:e[rnm]?)? halbe[rnsm]? ")
 _AND_A_HALF = re.compile(r"\ban? (\w+) and a half\b|\b(?:anderthalb|eineinhalb)\b")
 _SECOND = re.compile(r"(?<!\d )(?<!\ba )(?<!\bper )(?<!\beach )(?<!\bevery )\bsecond\b")  # no time

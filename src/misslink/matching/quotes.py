@@ -34,7 +34,7 @@ from misslink.matching.fuzzy_matching import (
 from misslink.matching.marks import strip_marks
 from misslink.matching.quantities import Quantity
 from misslink.matching.same_place import difference
-from misslink.text.languages import FEW_WORDS, is_known_language, short_words
+from misslink.text.languages import FEW_WORDS, MIN_LANGUAGE_WORDS, is_known_language, short_words
 from misslink.text.normalization import (
     UNSPACED,
     content_stems,
@@ -276,7 +276,7 @@ class QuotedPassages:
             return False
         if len(said & _JUDGING_STEMS) > max(len(own & said), _JUDGING_SHARE * len(said)):
             return True
-        is_told = len(short_words(words)) >= FEW_WORDS or any(
+        is_told = len(short_words(words)) >= MIN_LANGUAGE_WORDS or any(
             len(word) > _LONGEST_WORD for word in words.split()
         )
         return (
