@@ -157,6 +157,8 @@ NO_SEARCH = {"retrieved": (), "more": {"unmeasured": "no search was seen"}}
         (World(**NO_LABEL, support="contradicted", sufficient=True), "contradicts_context",
          "generator"),
         (World(**NO_LABEL, correct=False, sufficient=True), "distracted", "generator"),
+        (World(**NO_LABEL, correct=False, claim_correct=False, sufficient=True), "gold_suspect",
+         "gold_set"),
         # Retrieval was not observed.
         (World(**NO_SEARCH, support="unsupported"), "inconclusive", "unknown"),
         (World(**NO_SEARCH, declined=True), "inconclusive", "unknown"),

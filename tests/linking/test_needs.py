@@ -303,6 +303,32 @@ class TestJudge:
              relevant=relevant, references=[HOUR])  # fmt: skip
         assert judge.asked == []
 
+    @pytest.mark.parametrize(
+        ("corpus", "failure"),
+        [({"dogs": DOGS, "office": OFFICE}, "not_indexed"),
+         ({"dogs": DOGS, "office": OFFICE, "hour": HOUR.lower()}, "retrieval_miss"),
+         ({"dogs": DOGS}, "inconclusive"), (None, "retrieval_miss")],
+    )  # fmt: skip
+    def test_what_it_misses_in_the_prompt_and_in_the_nearest_of_the_whole_index_is_not_indexed(
+        self, corpus, failure
+    ):
+        said = *DECLINES, sufficient(0.0), omits("at nine.")
+        found = link({"dogs": DOGS}, *said, judge=Truth(), corpus=corpus, references=["at nine."])
+        assert found.failure == failure
+
+    def test_its_yes_is_asked_again_where_the_answer_uses_nothing_of_the_prompt(self):
+        claim = Claim(text="At ten.", support="unsupported", correct=False)
+        said = verdict("faithfulness", label=False, claims=(claim,)), sufficient(1.0)
+        need = "Um neun Uhr."  # in words that the matcher finds nowhere
+        texts = {"dogs": DOGS, "hour": f"Die Fähre legt ab: {need}"}
+        judge, given = Truth(), {"corpus": texts, "references": [need]}
+        found = link({"dogs": DOGS}, *said, omits(need), judge=judge, **given)
+        assert (found.failure, len(judge.asked)) == ("retrieval_miss", 1)
+        used = (claim.model_copy(update={"support": "supported"}),)
+        said = verdict("faithfulness", label=True, claims=used), sufficient(1.0)
+        link({"dogs": DOGS}, *said, omits(need), judge=judge, **given)
+        assert len(judge.asked) == 1
+
     def test_words_have_the_casting_vote_where_it_denies_a_labelled_passage_shown_whole(self):
         given = {"references": [HOUR], "relevant": ["hour"]}
         found = link({"hour": HOUR}, *DECLINES, sufficient(0.0), omits(HOUR), **given)

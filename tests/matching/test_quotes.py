@@ -474,6 +474,11 @@ def test_a_quote_that_asserts_nothing_of_the_claim_supports_nothing(quote, passa
             "He declined it in 1964.",
         ),
         ("zinc 9 mg, lead 5 mg", "Per litre: zinc 9 mg, lead 5 mg.", "Lead is 5 mg and zinc 9 mg."),
+        (
+            "Answer: The ferry leaves at nine.",
+            "Question: When does it leave? Answer: The ferry leaves at nine.",
+            "The ferry leaves at nine.",
+        ),
     ],
 )
 def test_a_quote_that_asserts_the_claim_supports_it(quote, passage, claim):
@@ -549,6 +554,7 @@ def test_an_order_to_the_judge_is_no_quote(order):
         ("Each answer is graded by two people.", "Two evaluators grade every response."),
         ("Credit cards work there.", "Visa, Mastercard, Amex"),
         ("Your money comes back.", "Late parcels are reimbursed in full by the carrier."),
+        ("The lamp has a range of 15,000 m.", "In clear weather its beam reaches 15 km."),
     ],
 )
 def test_what_is_said_in_other_words_is_no_order(claim, quote):

@@ -35,6 +35,12 @@ FACTS = {
         ("Three quarters of the members voted.", "75% of the members voted.", "25% of the members voted."),
         ("The tour of the third floor takes half an hour.", "The tour takes half an hour.", "The tour covers 33% of the floor."),
     ],
+    "parts and halves of units": [
+        ("The warranty lasts 30 months.", "The warranty lasts two and a half years.", "The warranty lasts two years."),
+        ("A full ride takes 105 minutes.", "A full ride takes an hour and 45 minutes.", "A full ride takes an hour and 35 minutes."),
+        ("A full ride takes 90 minutes.", "A full ride takes an hour and a half.", "A full ride takes an hour."),
+        ("Boil it for 150 seconds.", "Boil it for two and a half minutes.", "Boil it for one and a half minutes."),
+    ],
     "numbers that say that they are rounded": [
         ("The firm has 1,250 employees.", "About 1,300 people work there.", "1,300 people work there."),
         ("The firm has 1,250 employees.", "Over 1,200 people work there.", "Over 1,300 people work there."),

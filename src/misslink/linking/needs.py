@@ -316,8 +316,9 @@ class NeedLocator:
             update |= {"lost_at": "index", "by": "matcher"}
         elif self.denied:
             update["by"] = "judge"
-            if need.source == "reference" and self.lacks is not None:  # nor does the whole index
-                update["lost_at"] = "index"
+            asked = any((need.text, each.text) in self.said for each in self.candidates)
+            if asked and need.source == "reference" and self.lacks is not None:
+                update["lost_at"] = "index"  # nor do the nearest passages of all hold it
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)
             held = [passage_words(passage.text) for passage in self._shown]
