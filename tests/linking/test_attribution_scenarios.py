@@ -98,6 +98,17 @@ SCENARIOS = {
         ["A ticket for the Opal costs 12 crowns. | Opal ticket 12"],
         ("lost_context", "opal", ()),
     ),
+    "a search with a year that nobody named": (
+        {
+            f"y{year}": f"The director was {who} in {year}. | director {year} {who}"
+            for year, who in ((2023, "Orban"), (2024, "Pell"))
+        },
+        {"question": "Who was the director last year?", "relevant": ["y2024"]},
+        {"retrieved": ["y2023"], "calls": [("director in 2023", ["y2023"])]},
+        ["The director was Orban. | director 2024 Orban"],
+        ["The director was Pell. | director 2024 Pell"],
+        ("lost_context", "y2024", ()),
+    ),
     "an agent that forgets what its first search returned": (
         {"crew": "The Opal sails with a crew of 7 in summer. | Opal crew 7"},
         {"question": "How large is the crew of the Opal?", "relevant": ["crew"]},

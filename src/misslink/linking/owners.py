@@ -90,6 +90,8 @@ _UNLOCATED: Mapping[str, tuple[FailureMode, str]] = {
     "prompt": ("dropped_from_prompt", "all_dropped"),
     "index": ("not_indexed", "nothing_in_corpus"),
 }
+# A prompt that suffices and an answer that follows it, of which the reference says the opposite.
+_SAYS_OTHERWISE: tuple[FailureMode, str] = ("gold_suspect", "reference_contradicted")
 
 
 async def link_case(
@@ -455,11 +457,9 @@ class OwnerRules:
             if told and holder in full and keeps_subject(question, full[holder], text):
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
         lost = need if need is not None and need.is_lost else self._standing_in
-        if upstream := self._explain_upstream(index, need, lost):
-            return upstream
-        if holder is None and claim.correct is False and known.sufficient_judge == "yes":
-            return _because("gold_suspect", "reference_contradicted", index, cited)
-        return _because("distracted", "irrelevant_passage", index, cited)
+        suspect = holder is None and claim.correct is False and known.sufficient_judge == "yes"
+        why = _SAYS_OTHERWISE if suspect else ("distracted", "irrelevant_passage")
+        return self._explain_upstream(index, need, lost) or _because(*why, index, cited)
 
     def _explain_beside_reference(self) -> FailureEvidence | None:
         """Why a faithful answer to the question does not state the reference; None of any other answer.

@@ -125,14 +125,17 @@ class SearchTrail:
         )
 
     def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
-        """Whether the queries lack words that passage and question share, and add none of its words.
+        """Whether the queries lack words that passage and question share, or add numbers, and none of its words.
 
         They add twice as many words as were asked, as an imagined answer does and a rewording does not;
         or a found passage is to them what the missed one is to the question: it has what that one has
         of the words of both, and neither has words that only the other's has.
         """
         lost, added, shared = asked - kept, kept - asked, asked & kept
-        if not held & lost or held & added:
+        numbers = {word for word in added if word[0].isdigit()}
+        if is_numbered := bool(numbers) and numbers.isdisjoint(held):
+            added -= held  # of a date the rest may agree
+        if held & added or not (held & lost or is_numbered):
             return False
         found = (_with_denial(passage_words, passage.text) for passage in self.trace.retrieved)
         return len(added) > 2 * len(asked) or any(
