@@ -75,7 +75,6 @@ def agree(ours, qrels, run, level=1):
                 assert value == pytest.approx(expected, abs=1e-9), (query, metric)
 
 
-@settings(max_examples=100, deadline=None)
 @given(QRELS, RUNS, st.integers(1, 2))
 def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
     if not qrels.keys() & run.keys():
@@ -99,7 +98,7 @@ def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
     assert as_lists.per_query() == ours.per_query()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(QRELS, RUNS)
 def test_files_give_the_same_as_dicts(tmp_path_factory, qrels, run):
     if not qrels.keys() & run.keys():

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import misslink
@@ -194,7 +194,6 @@ PIECES = (
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=12).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
 @given(HOSTILE, HOSTILE, st.lists(HOSTILE, max_size=3), st.lists(HOSTILE, max_size=2))
 def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
     question, answer, passages, references
@@ -215,7 +214,6 @@ def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
         assert all(any(quote in text for text in plain) for quote in claim.quotes)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*TOWER.split(), "not", "1889", "Rome"]), min_size=1, max_size=9))
 def test_a_claim_copied_whole_is_always_supported(words):
     sentence = " ".join(words).rstrip(".") + "."
