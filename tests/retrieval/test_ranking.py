@@ -240,9 +240,9 @@ def random_case(seed, queries=60):
     return qrels, run
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64])
+@pytest.mark.parametrize("rows", [1, 64])
 def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
-    qrels, run = random_case(2, 20)
+    qrels, run = random_case(2, 8)
     expected = evaluate_run(qrels, run, list(THEIRS))
     agree(expected.per_query(), qrels, run)
     around = evaluate_run(qrels, run, ["recall@5", "ndcg@5"], bounds=True)
