@@ -172,7 +172,6 @@ print(sorted(heavy & set(sys.modules)))
     assert said.stdout.split() == ["[]", "[]"]
 
 
-
 def test_an_identity_that_is_no_json_is_refused():
     odd = FakeJudge()
     odd.identity = {"judge": object()}
