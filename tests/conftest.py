@@ -35,7 +35,7 @@ ssl.create_default_context = cache(ssl.create_default_context)
 # No test measures time: a machine with other work to do is slow, and nothing is wrong. Few examples, which
 # differ each time, are enough for a run that is made after each change; `make test-slow` takes many.
 settings.register_profile("few", deadline=None, max_examples=25)
-settings.register_profile("many", deadline=None, max_examples=200)
+settings.register_profile("many", deadline=None, max_examples=100)
 settings.load_profile("few")
 
 
