@@ -32,9 +32,11 @@ if hasattr(signal, "SIGHUP"):
 # Each HTTP client reads the certificates anew, for 30 ms; the tests open hundreds, none with TLS.
 ssl.create_default_context = cache(ssl.create_default_context)
 
-# No test measures time: a machine with other work to do is slow, and nothing is wrong.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# No test measures time: a machine with other work to do is slow, and nothing is wrong. Few examples, which
+# differ each time, are enough for a run that is made after each change; `make test-slow` takes many.
+settings.register_profile("few", deadline=None, max_examples=25)
+settings.register_profile("many", deadline=None, max_examples=100)
+settings.load_profile("few")
 
 
 def pytest_collection_modifyitems(items):

@@ -11,6 +11,7 @@ import asyncio
 import re
 import uuid
 import zlib
+from functools import cache
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import SimpleChatModel
@@ -86,14 +87,20 @@ def corpus(missed=(), echoed=(), found=(), rumoured=()):
     return texts
 
 
-def retriever(texts):
+@cache
+def _client():
     import chromadb
+
+    return chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
+
+
+def retriever(texts):
     from langchain_chroma import Chroma
 
     store = Chroma(
         collection_name=f"c{uuid.uuid4().hex}",
         embedding_function=WordCounts(),
-        client=chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False)),
+        client=_client(),
         collection_metadata={"hnsw:space": "cosine"},
     )
     _STORES.append(store)

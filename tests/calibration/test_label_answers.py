@@ -104,20 +104,19 @@ def labelled(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_every_label_file_has_the_hash(labelled, tmp_path, form):
+def test_every_label_file_has_the_hash(labelled, tmp_path):
     """Found: annotate --export dropped what was labelled."""
-    path = tmp_path / f"labels.{form}"
-    export_labels(labelled, path)
-    text = path.read_text(encoding="utf-8")
-    rows = [*csv.DictReader(text.splitlines())] if form == "csv" else []
-    rows = rows or [json.loads(line) for line in text.splitlines()]
     hashes = {f"c{n}": answer_hash(f"Answer {n}.") for n in range(SIZE)}
-    assert {row["case_id"]: row["answer_hash"] for row in rows} == hashes
+    paths = [tmp_path / f"labels.{form}" for form in ("csv", "jsonl")]
+    for path in paths:
+        export_labels(labelled, path)
+    table, lines = (path.read_text(encoding="utf-8").splitlines() for path in paths)
+    for rows in (csv.DictReader(table), map(json.loads, lines)):
+        assert {row["case_id"]: row["answer_hash"] for row in rows} == hashes
     copied = tmp_path / "copied" / "ada.jsonl"
     copied.parent.mkdir()
     copied.write_bytes((labelled / "labels" / "ada.jsonl").read_bytes())
-    for source in (path, copied.parent, labelled / "labels"):
+    for source in (*paths, copied.parent, labelled / "labels"):
         assert {item.case_id: item.answer_hash for item in read_labels(source).items} == hashes
         assert calibrated(run(), source)["n"] == SIZE
         with pytest.raises(InputError, match="labels are of other answers"):

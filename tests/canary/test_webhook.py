@@ -246,20 +246,27 @@ def test_what_does_not_arrive_waits_and_arrives_in_its_order(history, hook):
 
 
 @pytest.mark.parametrize("status", [400, 404, 413, 422])
-def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history, hook, status):
+def test_what_is_refused_for_good_does_not_wait(history, hook, status):
+    hook.status = status
+    told = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
+    assert (told["refused"], told["waiting"], told["status"]) == (1, 0, status)
+    (kept,) = history.refused("main")
+    assert f"status {status}" in kept["error"]
+
+
+def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history, hook):
     for number in range(13, 60):  # until it has recovered
         history.enter(finished(number, notify=True))
     waiting = len(history.letters("main"))
     assert waiting >= 2
-    hook.answers = [(status, {})]
+    hook.answers = [(404, {})]
     told = notify(history, "main", webhook_from_options(hook.url, None), ONCE)
     assert (told["ok"], told["sent"], told["refused"]) == (False, waiting - 1, 1)
-    assert (told["waiting"], told["status"]) == (0, status)
+    assert (told["waiting"], told["status"]) == (0, 404)
     assert len(hook.got) == waiting
     assert history.letters("main") == {}
     (kept,) = history.refused("main")
     assert kept["run"] == 13
-    assert f"status {status}" in kept["error"]
     assert notify(history, "main", webhook_from_options(hook.url, None), ONCE) is None
 
 

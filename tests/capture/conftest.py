@@ -1,6 +1,7 @@
 """A real Chroma over a small corpus whose nearest passages can be worked out by hand."""
 
 import uuid
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,9 +14,22 @@ def chroma_client():
     return chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def store(chroma_client):
-    """Eight passages in a Chroma collection of their own, by cosine distance."""
+    """Eight passages in a Chroma collection of their own, by cosine distance; nothing changes them."""
+    with made_store(chroma_client) as store:
+        yield store
+
+
+@pytest.fixture
+def own_store(chroma_client):
+    """As `store`, to be changed."""
+    with made_store(chroma_client) as store:
+        yield store
+
+
+@contextmanager
+def made_store(chroma_client):
     from langchain_chroma import Chroma
 
     name = f"c{uuid.uuid4().hex}"

@@ -116,9 +116,14 @@ KINDS = (
 )  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def app_of_kind(store):
+    return apps(store)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_app_answers_from_what_it_is_handed(store, kind):
-    trace, asked = replayed(apps(store)[kind])
+def test_an_app_answers_from_what_it_is_handed(app_of_kind, kind):
+    trace, asked = replayed(app_of_kind[kind])
     assert trace.error is None
     assert ids(trace) == ["basalt", "granite"]
     assert trace.prompted == ("basalt", "granite")

@@ -150,13 +150,13 @@ def test_a_retriever_that_takes_no_k_is_said_to():
     assert deeper.notes == ("Fixed cannot be asked for more results than it gives",)
 
 
-def test_a_store_that_fails_when_asked_deeper(store, chroma_client):
-    retriever = store.as_retriever(search_kwargs={"k": 1})
+def test_a_store_that_fails_when_asked_deeper(own_store, chroma_client):
+    retriever = own_store.as_retriever(search_kwargs={"k": 1})
 
     async def line():
         watcher = Watcher(retriever)
         trace = await watcher.watch(FISH)
-        chroma_client.delete_collection(store._collection.name)
+        chroma_client.delete_collection(own_store._collection.name)
         return await watcher.deepen(FISH, trace, lambda _: True)
 
     deeper = asyncio.run(line())
@@ -191,9 +191,9 @@ def test_the_store_says_which_ids_it_holds(store):
     assert fetched["violin"].text == CORPUS["violin"]
 
 
-def test_passages_without_metadata_are_held_too(store):
-    store.add_texts(["A drum is a round box."], ids=["drum"])
-    _, known, _ = corpus_after(store.as_retriever(), ["drum"])
+def test_passages_without_metadata_are_held_too(own_store):
+    own_store.add_texts(["A drum is a round box."], ids=["drum"])
+    _, known, _ = corpus_after(own_store.as_retriever(), ["drum"])
     assert known == {"drum"}
 
 

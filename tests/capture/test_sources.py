@@ -122,9 +122,9 @@ def test_before_any_search_nothing_is_known(store):
     assert watcher.embeddings() is None
 
 
-def test_a_store_that_refuses_is_said_and_not_taken_as_empty(store, chroma_client, caplog):
-    watcher, _ = watched(store.as_retriever())
-    chroma_client.delete_collection(store._collection.name)
+def test_a_store_that_refuses_is_said_and_not_taken_as_empty(own_store, chroma_client, caplog):
+    watcher, _ = watched(own_store.as_retriever())
+    chroma_client.delete_collection(own_store._collection.name)
     assert asyncio.run(watcher.corpus(100)) is None
     assert "Chroma cannot be listed: " in caplog.text
 

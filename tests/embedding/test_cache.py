@@ -147,23 +147,25 @@ import asyncio, sys
 from pathlib import Path
 from embedded_models import Counting
 from misslink.embedding import Embedder, cache
+print("ready", flush=True)
 for each in range(20):
     embedder = Embedder(Counting(), cache=Path({str(path)!r}))
-    asyncio.run(embedder.documents([f"text {{each}}", f"{{sys.argv[1]}} {{each}}"]))
+    asyncio.run(embedder.documents([f"text {{each}}", f"other {{each}}"]))
     embedder.close()
 """
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, name],
-            stderr=subprocess.PIPE,
-            text=True,
-            env={"PYTHONPATH": ":".join(filter(None, sys.path))},
-        )
-        for name in ("one", "two")
-    ]
-    ends = [(each.communicate()[1], each.returncode) for each in started]
-    assert ends == [("", 0)] * 2
-    texts = [f"{name} {at}" for name in ("text", "one", "two") for at in range(20)]
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+    ) as other:
+        assert other.stdout.readline() == "ready\n"
+        for each in range(20):
+            embed(path, f"text {each}", f"own {each}")
+        assert other.communicate() == ("", "")
+    assert other.returncode == 0
+    texts = [f"{name} {at}" for name in ("text", "own", "other") for at in range(20)]
     rows, asked = embed(path, *texts)
     assert asked == []
     np.testing.assert_array_equal(rows, embed(None, *texts)[0])

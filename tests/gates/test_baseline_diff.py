@@ -216,11 +216,11 @@ def test_error_rates_at_the_margin(monkeypatch):
     """By the benchmark's own simulation, in few rounds."""
     from gate_errors import MARGIN, count_failures
 
-    nothing = count_failures(100, 0.0, rounds=20)
-    exactly = count_failures(100, MARGIN, rounds=20)
+    nothing = count_failures(100, 0.0, rounds=12)
+    exactly = count_failures(100, MARGIN, rounds=12)
     assert nothing["paired"] == 0
-    assert exactly["paired"] <= 3 < exactly["value"]
-    assert count_failures(100, 10 * MARGIN, rounds=5)["paired"] == 5
+    assert exactly["paired"] <= 2 < exactly["value"]
+    assert count_failures(100, 10 * MARGIN, rounds=3)["paired"] == 3
 
 
 @pytest.mark.slow

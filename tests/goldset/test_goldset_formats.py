@@ -81,9 +81,7 @@ gold_sets = st.lists(cases, min_size=1, max_size=4, unique_by=lambda case: case.
 )
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gold_sets, st.sampled_from(["langsmith", "langfuse"]))
 def test_whatever_a_case_holds_comes_back(tmp_path, gold, name):
     lost, brought = there_and_back(tmp_path, name, gold)
@@ -91,9 +89,7 @@ def test_whatever_a_case_holds_comes_back(tmp_path, gold, name):
     assert brought.cases == gold.cases
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gold_sets)
 def test_trec_and_beir_keep_ids_questions_and_grades(tmp_path, gold):
     for name in ("trec", "beir"):

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from goldset_cases import cases, gold
@@ -8,7 +8,6 @@ from misslink.goldset.versions import diff_cases, merge_goldsets
 from misslink.types import Case
 
 
-@settings(max_examples=30)  # sets are slow to make
 @given(cases(), st.randoms())
 def test_a_gold_set_in_another_order_is_no_other_one(before, chance):
     after = [
@@ -26,7 +25,6 @@ def test_a_gold_set_in_another_order_is_no_other_one(before, chance):
     assert diff_cases(before, after)["same"] == len(before)
 
 
-@settings(max_examples=30)  # sets are slow to make
 @given(cases(), cases())
 def test_what_one_way_adds_the_other_way_removes(one, other):
     there, back = diff_cases(one, other), diff_cases(other, one)
@@ -39,7 +37,6 @@ def test_what_one_way_adds_the_other_way_removes(one, other):
     assert there["same"] == len(kept) - len({c["id"] for c in there["changed"]})
 
 
-@settings(max_examples=30)  # sets are slow to make
 @given(cases(), cases())
 def test_the_changes_applied_to_the_first_make_the_second(before, after):
     found = diff_cases(before, after)
@@ -83,7 +80,6 @@ def case(case_id="a", question="Why?", **said):
     return Case(id=case_id, question=question, **said)
 
 
-@settings(max_examples=30)  # sets are slow to make
 @given(cases())
 def test_a_set_merged_with_itself_is_itself(one):
     merged, found = merge_goldsets([gold(one), gold(one)])
@@ -91,7 +87,6 @@ def test_a_set_merged_with_itself_is_itself(one):
     assert (found["repeated"], found["settled"]) == (len(one), [])
 
 
-@settings(max_examples=30)  # sets are slow to make
 @given(cases(), cases(), cases())
 def test_it_does_not_matter_which_two_are_merged_first(one, two, three):
     for prefer in ("first", "last"):

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
@@ -134,7 +134,6 @@ def test_two_people_who_ask_the_same_ask_the_same():
     assert unnumber_masks(one) == unnumber_masks(other)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(STUFF), st.text(max_size=8)), max_size=30).map("".join))
 def test_nothing_is_found_in_what_was_masked(text):
     masker = Masker()

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.errors import InputError
@@ -149,7 +149,6 @@ def test_asking_again_within_a_session_is_a_failure_of_the_first():
     assert [bool(signals) for signals in found] == [False, True, False, False, False, False]
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 40), st.integers(0, 5), st.booleans())
 def test_representatives_are_as_many_as_wanted_and_a_seed_repeats_them(k, n, seed, same):
     k = min(k, n)

@@ -150,17 +150,26 @@ def test_a_judge_without_the_check_is_reachable(lone):
     assert lone == [None]
 
 
-def test_opening_a_judge_does_not_import_its_client():
-    code = (
-        "import sys; from misslink.judge.session import open_judge; "
-        "from misslink.judge.config import JudgeConfig; "
-        "terms = JudgeConfig(base_url='http://localhost/v1'); "
-        "open_judge('openai:m', cache=None, concurrency=1, terms=terms); "
-        "heavy = {'openai', 'torch', 'langchain_core', 'pandas', 'chromadb'}; "
-        "print(sorted(heavy & set(sys.modules)))"
-    )
+def test_judges_import_no_client_and_no_heavy_package_before_they_are_asked():
+    code = """
+import sys
+from misslink.judge.backends.heuristic import open_heuristic
+from misslink.matching import Passages
+open_heuristic()
+Passages(("a b",)).match("a b").relation
+clients = {"openai", "langchain", "langchain_core", "langsmith", "xllamacpp", "chromadb"}
+heavy = clients | {"pandas", "scipy", "torch", "sentence_transformers", "transformers"}
+print(sorted((heavy | {"numpy"}) & set(sys.modules)))
+import misslink.judge.backends.langchain
+import misslink.judge.backends.llamacpp
+from misslink.judge.config import JudgeConfig
+from misslink.judge.session import open_judge
+terms = JudgeConfig(base_url="http://localhost/v1")
+open_judge("openai:m", cache=None, concurrency=1, terms=terms)
+print(sorted(heavy & set(sys.modules)))
+"""
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
+    assert said.stdout.split() == ["[]", "[]"]
 
 
 def test_an_identity_that_is_no_json_is_refused():

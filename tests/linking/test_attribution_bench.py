@@ -23,13 +23,24 @@ def broken():
     return Bench().round(ALL_FAULTS)
 
 
+def part(broken, names):
+    """The same app with some of its faults alone."""
+    plants = {
+        question: plant
+        for question, plant in broken.plants.items()
+        if broken.faults[plant.case.id].name in names
+    }
+    return dataclasses.replace(broken, plants=plants)
+
+
 @pytest.fixture(scope="module")
 def told(broken):
-    return broken.told()
+    return part(broken, {"rank_30", "dropped", "split", "not_indexed"}).told()
 
 
 @pytest.mark.slow
-def test_every_planted_fault_gets_its_cause_from_an_exact_judge(told):
+def test_every_planted_fault_gets_its_cause_from_an_exact_judge(broken):
+    told = broken.told()
     assert {each.fault.name for each in told} == {fault.name for fault in FAULTS}
     wrong = {
         (each.fault.name, each.link.case_id): (each.link.failure, each.link.reason)
@@ -49,9 +60,9 @@ def test_the_stores_search_is_the_same_each_time():
                 asked
             )
         ]
-        for store in (open_store(documents, f"same-{number}") for number in range(3))
+        for store in (open_store(documents, f"same-{number}") for number in range(2))
     ]
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
 
 
 class _AsFound:
@@ -80,12 +91,14 @@ def test_a_passage_that_is_not_in_the_index_is_said_not_to_be_and_has_no_rank(to
 
 
 def test_the_bench_sees_a_judge_that_errs(broken):
-    told = broken.told("heuristic")
-    wrong = {each.fault.name for each in told if not each.right}
-    assert "unlisted_copy" in wrong  # the heuristic judge never notes a missing label
     # What needs no reading of the answer is right all the same. (A blank answer is a refusal only if
     # the matcher finds the facts in the passages, which depends on where the store's search puts them.)
-    assert not wrong & {"rank_30", "dropped", "split", "refuses", "unanswerable"}
+    easy = {"rank_30", "dropped", "split", "refuses", "unanswerable"}
+    told = part(broken, {"unlisted_copy", *easy}).told("heuristic")
+    assert easy < {each.fault.name for each in told}
+    wrong = {each.fault.name for each in told if not each.right}
+    assert "unlisted_copy" in wrong  # the heuristic judge never notes a missing label
+    assert not wrong & easy
 
 
 def test_a_plant_that_does_not_stand_is_told_and_not_measured(broken):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.failure_modes import FAILURES
@@ -182,7 +182,6 @@ def passes_no_more_without(lost, absent, world, before):
         assert before.failure == "passed" or (absent and lost == "correctness")
 
 
-@settings(max_examples=400)
 @given(worlds(), st.sampled_from(TELLING), st.booleans())
 def test_the_failure_modes_of_any_case(world, lost, absent):
     """Drawing a world takes longer than looking at it, so that all is asked of each."""

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from json_values import as_json
@@ -383,7 +383,6 @@ def test_the_summary_is_json_without_nan_and_knows_no_order():
 counts = st.integers(min_value=0, max_value=12)
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.lists(counts, min_size=6, max_size=6),
     st.integers(min_value=1, max_value=5),

@@ -155,8 +155,9 @@ def test_references_that_people_wrote_are_found_in_their_passage_and_in_no_other
     rows = [json.loads(line) for line in CLAPNQ.read_text(encoding="utf-8").splitlines()]
     rows = [row for row in rows if row["answerable"]]
     held = {True: 0, False: 0}
-    for number, row in enumerate(rows):
-        others = [rows[(number + step) % len(rows)] for step in (1, 2, 3, 4)]
+    asked = rows[::2]
+    for number, row in enumerate(asked):
+        others = [rows[(2 * number + step) % len(rows)] for step in (1, 2, 3, 4)]
         noise = [" ".join(o["contexts"]) for o in others if o["title"] != row["title"]]
         for there in (True, False):
             passages = [" ".join(row["contexts"])] * there + noise
@@ -164,8 +165,8 @@ def test_references_that_people_wrote_are_found_in_their_passage_and_in_no_other
                 table(row["question"], row["gold_answers"][:1], passages).sufficient == "yes"
             )
     assert len(rows) == 143
-    assert held[True] >= 0.85 * len(rows)
-    assert held[False] <= 0.05 * len(rows)
+    assert held[True] >= 0.85 * len(asked)
+    assert held[False] <= 0.05 * len(asked)
 
 
 ASKED = "When does the ferry leave, and what do tickets cost?"

@@ -4,7 +4,7 @@ import re
 from datetime import date, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.matching import quantities
@@ -51,7 +51,6 @@ def written_dates(day):
 DAYS = st.dates(date(1000, 1, 1), date(2999, 12, 31))
 
 
-@settings(max_examples=150, deadline=None)
 @given(DAYS, st.data())
 def test_a_date_is_the_same_however_it_is_written(day, data):
     ways = st.sampled_from(written_dates(day))
@@ -61,7 +60,6 @@ def test_a_date_is_the_same_however_it_is_written(day, data):
     assert not other_amount(one, other)
 
 
-@settings(max_examples=150, deadline=None)
 @given(DAYS, st.integers(1, 10_000), st.data())
 def test_another_date_is_another_however_it_is_written(day, later, data):
     other = min(day, date(2990, 1, 1) - timedelta(later)) + timedelta(later)
@@ -92,7 +90,6 @@ def written_times(minutes):
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 1439), st.integers(0, 1439), st.data())
 def test_a_clock_time_is_the_same_however_it_is_written_and_no_other(one, other, data):
     first, same, last = (
@@ -119,7 +116,6 @@ MEASURES = (
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.sampled_from(MEASURES), st.integers(1, 99_999), st.integers(1, 9_999), st.data())
 def test_a_measure_is_the_same_in_all_units_and_another_value_is_another(units, n, more, data):
     (unit, factor), (name, size) = (data.draw(st.sampled_from(units)) for _ in range(2))
@@ -131,7 +127,6 @@ def test_a_measure_is_the_same_in_all_units_and_another_value_is_another(units, 
     assert other_amount(only(f"it has {n} {unit} in all"), another)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 9_999_999), st.integers(1, 999), st.booleans(), st.data())
 def test_money_and_its_sign_are_read_in_all_forms(n, more, minus, data):
     def written(number):
@@ -287,7 +282,6 @@ def test_an_unclear_date_may_mean_either_day():
     assert other_amount(either, only("5 April 2024"))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.text(alphabet="0123456789.,:/-\u2212$€% °CmkMay年月日時uhrphalf \n") | st.text(max_size=40)
 )
@@ -313,7 +307,6 @@ PIECES = (
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=6), st.sampled_from(("", " ", ", ", "-")))
 def test_the_short_search_for_numbers_finds_what_the_search_for_all_forms_does(pieces, between):
     text = readable(between.join(pieces))

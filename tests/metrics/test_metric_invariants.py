@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.judge.protocol import Reply
@@ -145,7 +145,6 @@ def in_bounds(verdict):
 
 
 @given(drawn())
-@settings(deadline=None)
 def test_a_value_is_a_share_with_a_label_and_a_missing_one_says_why(case):
     found = case.verdicts()
     assert set(found) == set(judged_metrics.names())
@@ -154,7 +153,6 @@ def test_a_value_is_a_share_with_a_label_and_a_missing_one_says_why(case):
 
 
 @given(drawn(), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_of_the_passages_changes_nothing(case, chance):
     order = list(range(1, len(case.texts) + 1))
     chance.shuffle(order)
@@ -168,7 +166,6 @@ def test_the_order_of_the_passages_changes_nothing(case, chance):
 
 
 @given(drawn(), st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_the_order_in_which_claims_are_said_changes_nothing(case, chance):
     claims, stated = list(case.claims), list(case.stated)
     chance.shuffle(claims)
@@ -177,7 +174,6 @@ def test_the_order_in_which_claims_are_said_changes_nothing(case, chance):
 
 
 @given(drawn())
-@settings(deadline=None)
 def test_without_claims_no_metric_of_claims_has_a_value(case):
     bare = replace(case, claims=(), stated=()).verdicts()
     for name in ("faithfulness", "noise_sensitivity", "self_knowledge"):
@@ -195,7 +191,6 @@ def test_the_docstring_says_what_is_good_when_there_is_no_value_and_where_it_is_
 
 
 @given(drawn())
-@settings(deadline=None)
 def test_quotes_that_are_nowhere_support_nothing(case):
     believed = case.verdicts()["faithfulness"]
     lying = tuple(

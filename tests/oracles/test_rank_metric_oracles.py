@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.retrieval import score_cases
@@ -58,7 +58,6 @@ def agree(qrels, run):
     return compared
 
 
-@settings(deadline=None)
 @given(queries)
 def test_metrics_are_those_of_pytrec_eval(pairs):
     agree(
@@ -78,7 +77,6 @@ def test_metrics_are_those_of_pytrec_eval_on_long_rankings():
     assert agree(qrels, run) == 20 * len(THEIRS)
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.permutations(range(8)), st.lists(st.integers(0, 3), min_size=8, max_size=8).filter(any))
 def test_ndcg_is_that_of_scikit_learn(order, grades):
     from sklearn.metrics import ndcg_score

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import pytrec_eval
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.retrieval import parse_metric
@@ -40,7 +40,6 @@ queries = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(queries, st.sampled_from([1, 2, 3]))
 def test_metrics_are_those_of_pytrec_eval_at_every_relevance_level(pairs, level):
     qrels = {f"q{n}": {**judged, "d": 0} for n, (judged, _) in enumerate(pairs)}
@@ -57,7 +56,6 @@ def test_metrics_are_those_of_pytrec_eval_at_every_relevance_level(pairs, level)
                 assert value == pytest.approx(theirs[query][their_name], abs=1e-9), name
 
 
-@settings(deadline=None, max_examples=50)
 @given(queries)
 def test_exponential_gain_is_that_of_pytrec_eval_on_grades_so_transformed(pairs):
     qrels = {f"q{n}": {**judged, "d": 0} for n, (judged, _) in enumerate(pairs)}
@@ -77,7 +75,6 @@ def test_exponential_gain_is_that_of_pytrec_eval_on_grades_so_transformed(pairs)
                 assert value == pytest.approx(theirs[query][f"ndcg_cut_{k}"], abs=1e-9)
 
 
-@settings(deadline=None, max_examples=30)
 @given(queries, st.sampled_from([1, 2]))
 def test_what_trec_eval_has_otherwise_is_that_of_ir_measures(pairs, level):
     theirs = pytest.importorskip("ir_measures")

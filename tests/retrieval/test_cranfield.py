@@ -13,6 +13,7 @@ from misslink.embedding import open_embedder
 from misslink.embedding.providers import MINILM_PACKAGES
 from misslink.linking.corpus_search import LexicalSearch
 from misslink.retrieval.evaluate import evaluate_run
+from misslink.stats.run_comparison import compare_paired_runs
 
 pytestmark = pytest.mark.skipif(
     not cranfield.DATA.is_dir(), reason="Cranfield is not beside the checkout"
@@ -46,26 +47,16 @@ def runs():
     }
 
 
-@pytest.fixture(scope="module")
-def told(runs, tmp_path_factory):
-    """The files of the runs, and what the program says of them."""
-    paths = cranfield.write_runs(runs, tmp_path_factory.mktemp("cranfield"))
-    return paths, cranfield.scored(QRELS, paths, METRICS)
-
-
 @pytest.mark.slow
-def test_the_program_says_of_real_searches_what_pytrec_eval_says(told):
-    paths, document = told
+def test_the_program_says_of_real_searches_what_pytrec_eval_and_scipy_say(runs, tmp_path):
+    paths = cranfield.write_runs(runs, tmp_path)
+    document = cranfield.scored(QRELS, paths, METRICS)
     # `check` holds each value of each query against pytrec_eval's.
     assert cranfield.check(QRELS, paths, document) == 3 * QUERIES * len(METRICS)
     for path in paths:
         counts = document["runs"][path.name]["counts"]
         assert counts["queries"] == counts["evaluated"] == QUERIES
         assert counts["missing_from_run"] == counts["not_in_qrels"] == 0
-
-
-def test_differences_of_real_searches_are_those_of_scipy(told):
-    _, document = told
     own = document["runs"]["whole.trec"]["per_query"]
     for one in document["compare"]["comparisons"]:
         other = document["runs"][one["b"]]["per_query"]
@@ -77,13 +68,18 @@ def test_differences_of_real_searches_are_those_of_scipy(told):
             assert found["difference"]["n"] == QUERIES
 
 
-def test_more_text_and_a_better_order_are_seen_to_be_better(told):
-    titles, shuffled = told[1]["compare"]["comparisons"]
-    assert titles["metrics"]["recall@100"]["winner"] == "a"
+def test_more_text_and_a_better_order_are_seen_to_be_better(runs):
+    values = [
+        {name: [one[name] for one in evaluate_run(QRELS, run, METRICS).per_query().values()]
+         for name in METRICS}
+        for run in runs.values()
+    ]  # fmt: skip
+    titles, shuffled = compare_paired_runs(values)
+    assert titles["recall@100"]["winner"] == "a"
     for name in ("ndcg@10", "mrr", "map"):
-        assert shuffled["metrics"][name]["winner"] == "a"
+        assert shuffled[name]["winner"] == "a"
     # The same passages in another order: what reads all 100 as a set does not tell them apart.
-    same = shuffled["metrics"]["recall@100"]
+    same = shuffled["recall@100"]
     assert (same["difference"]["value"], same["winner"]) == (0, None)
 
 

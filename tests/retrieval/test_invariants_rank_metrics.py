@@ -1,7 +1,7 @@
 """What holds for every registered rank metric, whoever wrote it."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.registry import rank_metrics
@@ -55,7 +55,6 @@ def every(relevant, ids, names=EVERY):
     return {name: column["0"] for name, column in score_cases(cases, traces, names).items()}
 
 
-@settings(deadline=None, max_examples=40)
 @given(batches, st.randoms())
 def test_the_order_of_cases_and_traces_does_not_matter(pairs, chance):
     cases, traces = batch(pairs)
@@ -65,7 +64,6 @@ def test_the_order_of_cases_and_traces_does_not_matter(pairs, chance):
     assert score_cases(cases, traces, EVERY) == before
 
 
-@settings(deadline=None, max_examples=40)
 @given(batches)
 def test_a_case_has_among_others_the_value_that_it_has_alone(pairs):
     cases, traces = batch(pairs)
@@ -74,7 +72,6 @@ def test_a_case_has_among_others_the_value_that_it_has_alone(pairs):
         assert {name: together[name][case.id] for name in EVERY} == every(relevant, ids)
 
 
-@settings(deadline=None, max_examples=40)
 @given(batches)
 def test_values_lie_within_0_and_1_and_are_none_where_there_is_none(pairs):
     cases, traces = batch(pairs)
@@ -88,7 +85,6 @@ def test_values_lie_within_0_and_1_and_are_none_where_there_is_none(pairs):
             assert value is None or 0 <= value <= 1
 
 
-@settings(deadline=None, max_examples=40)
 @given(judgements, longer, st.data())
 def test_none_falls_when_a_better_passage_moves_up(relevant, ids, data):
     at = data.draw(st.integers(1, len(ids) - 1))
@@ -103,7 +99,6 @@ def test_none_falls_when_a_better_passage_moves_up(relevant, ids, data):
             assert after[name] - before[name] >= -NEAR, name
 
 
-@settings(deadline=None, max_examples=40)
 @given(texts, longer, st.data())
 def test_none_falls_when_evidence_moves_up_past_a_passage_without_any(words, ids, data):
     asked = Case(id="c", question="?", evidence={"one": 1, "two": 2, "three": 1})
@@ -118,7 +113,6 @@ def test_none_falls_when_evidence_moves_up_past_a_passage_without_any(words, ids
             assert after[name]["c"] <= 1
 
 
-@settings(deadline=None, max_examples=40)
 @given(judgements, rankings)
 def test_what_follows_the_last_judged_passage_changes_nothing_but_how_much_is_open(relevant, ids):
     longer_ids = [*ids, "never judged"]
@@ -128,7 +122,6 @@ def test_what_follows_the_last_judged_passage_changes_nothing_but_how_much_is_op
             assert after[name] == before[name]
 
 
-@settings(deadline=None, max_examples=40)
 @given(judgements.filter(lambda relevant: any(relevant.values())))
 def test_an_empty_ranking_has_0_and_the_best_has_what_its_length_allows(relevant):
     best = sorted((name for name in relevant if relevant[name]), key=lambda name: -relevant[name])
@@ -152,7 +145,6 @@ def test_an_empty_ranking_has_0_and_the_best_has_what_its_length_allows(relevant
     assert nothing["judged@3"] is None
 
 
-@settings(deadline=None, max_examples=40)
 @given(judgements.filter(lambda relevant: any(relevant.values())), rankings)
 def test_no_ranking_is_better_than_the_ideal_one(relevant, ids):
     ideal = sorted(relevant, key=lambda name: -relevant[name])
@@ -184,7 +176,6 @@ def test_a_metric_is_a_value_that_prints_as_its_name_and_says_what_it_means(name
     }
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(judgements, rankings), max_size=3), st.sampled_from([1, 2, 3]))
 def test_the_value_lies_between_its_bounds_at_every_relevance_level(pairs, level):
     qrels = {str(n): relevant for n, (relevant, _) in enumerate(pairs)}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.retrieval import hits as ladder_module
@@ -18,7 +18,6 @@ def ladder_of(rankings):
     return CutoffSums(row, rank, len(rankings))
 
 
-@settings(deadline=None)
 @given(RANKS, CUTOFFS, st.integers(0, 2**32), st.sampled_from([1, 3, 64]), st.sampled_from([0, 6]))
 def test_many_cutoffs_have_to_the_last_bit_what_each_has_alone(ranks, ks, seed, short, few):
     ladder = ladder_of(ranks)

@@ -1,7 +1,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.retrieval import (
@@ -243,7 +243,6 @@ def test_what_the_metadata_say_of_the_document_counts_before_the_ids():
 WORDS = st.lists(st.sampled_from(["a", "bb", "a bb", "c-", "dd."]), min_size=14, max_size=30)
 
 
-@settings(deadline=None)
 @given(WORDS, st.data())
 def test_a_split_holds_every_character_of_the_evidence(words, data):
     wanted = fold(" ".join(words))

@@ -75,7 +75,6 @@ def agree(ours, qrels, run, level=1):
                 assert value == pytest.approx(expected, abs=1e-9), (query, metric)
 
 
-@settings(max_examples=100, deadline=None)
 @given(QRELS, RUNS, st.integers(1, 2))
 def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
     if not qrels.keys() & run.keys():
@@ -99,7 +98,7 @@ def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
     assert as_lists.per_query() == ours.per_query()
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(QRELS, RUNS)
 def test_files_give_the_same_as_dicts(tmp_path_factory, qrels, run):
     if not qrels.keys() & run.keys():
@@ -241,9 +240,9 @@ def random_case(seed, queries=60):
     return qrels, run
 
 
-@pytest.mark.parametrize("rows", [1, 7, 64])
+@pytest.mark.parametrize("rows", [1, 64])
 def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
-    qrels, run = random_case(2, 20)
+    qrels, run = random_case(2, 8)
     expected = evaluate_run(qrels, run, list(THEIRS))
     agree(expected.per_query(), qrels, run)
     around = evaluate_run(qrels, run, ["recall@5", "ndcg@5"], bounds=True)

@@ -147,7 +147,7 @@ def test_every_kind_has_its_words(run):
 def test_the_function_adds_its_result_to_the_run_and_shows_it_in_a_notebook(tmp_path):
     folder = tmp_path / "run"
     misslink.evaluate(**load_example("ferry"), out=folder)
-    tested = misslink.selftest(folder, n=2, cache=None)
+    tested = misslink.selftest(folder, n=1, cache=None)
     saved = json.loads((folder / "selftest.json").read_text(encoding="utf-8"))
     assert tested.document()["found"] == saved["found"]
     assert tested.found.n == tested.mutants == saved["mutants"] > 0

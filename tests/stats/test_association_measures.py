@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import optimize
 from scipy import stats as scipy_stats
@@ -51,7 +51,6 @@ def test_newcombes_own_example():
     assert (estimate.value, round(estimate.low, 4), estimate.high) == (1.0, 0.6075, 1.0)
 
 
-@settings(deadline=None)
 @given(group, group)
 def test_difference_holds_its_value_and_mirrors_when_the_groups_are_swapped(first, second):
     estimate, swapped = risk_difference(*first, *second), risk_difference(*second, *first)
@@ -68,7 +67,6 @@ def test_ratio_worked_by_hand():
     assert estimate.high == pytest.approx(14.263, abs=1e-2)
 
 
-@settings(deadline=None)
 @given(group, group.filter(lambda counts: counts[0] > 0))
 def test_at_the_ends_of_a_ratio_the_difference_of_the_scaled_shares_just_reaches_0(first, second):
     """|p - r q| is as far as the recovered distances of p and r q reach, squared and added."""
@@ -81,7 +79,6 @@ def test_at_the_ends_of_a_ratio_the_difference_of_the_scaled_shares_just_reaches
         assert (p - r * q) ** 2 == pytest.approx(reach, abs=1e-9 * (1 + r**2))
 
 
-@settings(deadline=None)
 @given(group, group.filter(lambda counts: counts[0] > 0))
 def test_ratio_holds_its_value_and_never_pretends_certainty(first, second):
     estimate = risk_ratio(*first, *second)
@@ -181,7 +178,6 @@ def test_negative_counts_are_refused():
         attributable_fraction(-1, 2, 3, 4)
 
 
-@settings(deadline=None, max_examples=30)
 @given(count, count, count.filter(bool), count)
 def test_interval_holds_the_value_and_repeats_with_its_seed(a, b, c, d):
     assume(a + b)  # without a miss there is no fraction
@@ -426,7 +422,7 @@ def test_the_permutation_test_keeps_its_level_and_sees_a_difference():
     generator = np.random.default_rng(1)
     groups, strata = [i % 3 for i in range(120)], [i % 2 for i in range(120)]
     ps = [
-        permutation_test(groups, (generator.random(120) < 0.8).tolist(), strata, seed=seed)
+        permutation_test(groups[:48], (generator.random(48) < 0.7).tolist(), strata[:48], seed=seed)
         for seed in range(60)
     ]
     assert sum(p < 0.05 for p in ps) <= 7
@@ -584,7 +580,6 @@ def test_nothing_to_compare_says_why():
         mantel_haenszel([(1, 2, -1, 4)])
 
 
-@settings(deadline=None, max_examples=25)
 @given(st.lists(table, min_size=1, max_size=5), st.randoms())
 def test_every_interval_holds_its_value_has_a_width_and_knows_no_order(strata, chance):
     found = mantel_haenszel(strata, seed=4)

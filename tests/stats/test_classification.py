@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t as student_t
 
@@ -96,7 +96,6 @@ def test_no_cases_are_missing_throughout():
     assert {e.value for e in confusion_matrix([], []).estimates().values()} == {None}
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.tuples(*[st.integers(0, 60)] * 4))
 def test_every_interval_holds_its_value_within_the_bounds(cells):
     for name, estimate in ConfusionMatrix(*cells).estimates().items():

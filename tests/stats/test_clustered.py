@@ -2,7 +2,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from misslink.stats import mean, paired_difference
@@ -65,7 +65,6 @@ def test_clusters_of_one_case_give_the_interval_of_independent_cases():
     assert alone.high == pytest.approx(independent.high, abs=5e-3)
 
 
-@settings(max_examples=30)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=25), st.randoms()
 )
@@ -163,7 +162,6 @@ def test_clusters_without_any_difference_leave_the_room_that_clusters_have():
     assert (three.low, three.high) == pytest.approx((one.low, one.high), abs=1e-3)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 9)), min_size=2, max_size=40

@@ -6,7 +6,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import quantile_test
 
@@ -28,7 +28,6 @@ def test_no_cases_are_missing_and_say_why():
     assert estimate.reason_code.code == "no_cases"
 
 
-@settings(deadline=None)
 @given(st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_interval_has_a_width_and_holds_the_value_within_0_and_1(counts):
     estimate = proportion(*counts)
@@ -85,7 +84,6 @@ def test_one_value_has_a_wide_interval():
     assert estimate.high - estimate.low > 0.7
 
 
-@settings(deadline=None, max_examples=40)
 @given(st.lists(shares, min_size=1, max_size=30), st.randoms())
 def test_order_does_not_matter_and_the_interval_holds_the_value(values, chance):
     shuffled = list(values)

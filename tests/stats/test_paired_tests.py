@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 from scipy.stats import ttest_rel
@@ -52,7 +52,6 @@ def test_the_exact_p_is_scipys_where_every_size_differs():
         assert found.p == pytest.approx(scipys(differences, n_resamples=np.inf), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(shares, st.sampled_from([0.9, 0.95, 0.99]))
 def test_the_interval_includes_0_exactly_if_the_test_does_not_reject_it(pairs, level):
     found = paired_difference(*zip(*pairs, strict=True), level=level)
@@ -154,7 +153,6 @@ def test_no_common_case_is_missing_not_0():
         assert found.difference.reason_code.code == "no_shared_value"
 
 
-@settings(deadline=None, max_examples=60)
 @given(shares, st.randoms())
 def test_swapping_the_systems_mirrors_and_the_order_of_cases_does_not_matter(pairs, chance):
     a, b = zip(*pairs, strict=True)

@@ -55,16 +55,16 @@ def test_the_fast_search_finds_what_comparing_every_pair_finds(shared):
     """Also around the limit in texts of one template, and where a chain of copies changes."""
     generator = np.random.default_rng(3)
     template = " ".join(WORDS[:shared])
-    texts = [f"{template} {text_of(generator, 60 - shared)}" for _ in range(100)]
-    texts += [changed(texts[at], generator, 1 + at % 3) for at in range(60)]
-    texts += [changed(texts[-1 - at], generator, 1) for at in range(60)]
+    texts = [f"{template} {text_of(generator, 60 - shared)}" for _ in range(60)]
+    texts += [changed(texts[at], generator, 1 + at % 3) for at in range(36)]
+    texts += [changed(texts[-1 - at], generator, 1) for at in range(36)]
     texts += ["", "  ", "one", "one", "two words", "x y z", "X y z!"]
     generator.shuffle(texts)
     expected = [
         any(is_near_duplicate(one, other) for j, other in enumerate(texts) if j != i)
         for i, one in enumerate(texts)
     ]
-    assert 80 < sum(expected) < len(texts)
+    assert 48 < sum(expected) < len(texts)
     assert flag_duplicates(texts) == expected
     assert flag_duplicates([]) == []
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
@@ -29,7 +29,6 @@ def test_the_distance_is_the_share_that_would_have_to_move():
     assert permutation_p_value({"a": 2}, {"a": 9}) is None
 
 
-@settings(max_examples=40)
 @given(st.floats(0.3, 0.99), st.floats(0.01, 0.29))
 def test_cases_for_a_threshold_are_those_of_statsmodels(threshold, effect):
     from statsmodels.stats.power import normal_sample_size_one_tail

@@ -80,17 +80,20 @@ LIES = {
 }
 
 
-@pytest.mark.parametrize(("lie", "reason"), LIES.items())
-def test_a_lie_is_rejected_with_its_reason_and_nothing_of_it_is_written(make, lie, reason):
-    made = make(12, lies={TOWN: lie})
-    found = [one for one in made.rejected if one["passages"] == [TOWN.lower()]]
-    assert {one["reason"] for one in found} == {reason}
-    assert rejected(made) <= {reason, "near_duplicate"}
-    assert all(one["sentence"] for one in found)
-    assert not any(TOWN in question for question in questions(made))
-    assert made.document["rejected"][reason] == len(found)
-    row = next(row for row in made.document["reject_table"] if row["reason"] == reason)
-    assert row["meaning"] == REJECT_REASONS[reason]
+def test_a_lie_is_rejected_with_its_reason_and_nothing_of_it_is_written(make):
+    liars = dict(zip(TOWNS[2::2], LIES, strict=False))
+    made = make(20, rows=islands(20), lies=liars)
+    for town, lie in liars.items():
+        found = [one for one in made.rejected if one["passages"] == [town.lower()]]
+        assert {one["reason"] for one in found} == {LIES[lie]}, lie
+        assert all(one["sentence"] for one in found)
+        assert not any(town in question for question in questions(made))
+        assert made.document["rejected"][LIES[lie]] == len(found)
+    assert rejected(made) <= {*LIES.values(), "near_duplicate"}
+    meanings = {row["reason"]: row["meaning"] for row in made.document["reject_table"]}
+    assert {reason: meanings[reason] for reason in LIES.values()} == {
+        reason: REJECT_REASONS[reason] for reason in LIES.values()
+    }
 
 
 def test_every_reason_is_among_those_that_are_tested_here():
@@ -109,17 +112,14 @@ def test_a_question_that_copies_is_written_once_more_and_may_then_stand(make):
     assert not case.question.startswith("Is it so")
 
 
-@pytest.mark.parametrize("how", ["obeys", "obeys_softly"])
-def test_an_order_in_a_passage_is_not_obeyed(make, how):
-    made = make(12, rows=islands(12, **{TOWN: ORDER}), lies={TOWN: how})
-    assert "obeys_passage" in rejected(made)
+def test_an_order_in_a_passage_is_not_obeyed_and_an_honest_question_from_it_stands(make):
+    honest, *liars = TOWNS[4:7]
+    rows = islands(12, **dict.fromkeys((honest, *liars), ORDER))
+    made = make(12, rows=rows, lies=dict(zip(liars, ("obeys", "obeys_softly"), strict=True)))
+    obeyed = {one["passages"][0] for one in made.rejected if one["reason"] == "obeys_passage"}
+    assert obeyed == {town.lower() for town in liars}
     assert not any("vault" in question for question in questions(made))
-
-
-def test_an_honest_question_from_a_passage_with_an_order_stands(make):
-    made = make(12, rows=islands(12, **{TOWN: ORDER}))
-    assert any(TOWN in question for question in questions(made))
-    assert "obeys_passage" not in rejected(made)
+    assert any(honest in question for question in questions(made))
 
 
 def test_the_same_question_is_kept_once(make):

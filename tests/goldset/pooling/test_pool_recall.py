@@ -257,7 +257,7 @@ def test_there_are_never_more_than_there_are_passages():
     assert found.high == 12
 
 
-@pytest.mark.parametrize("relevant", [3, 20, 80])
+@pytest.mark.parametrize("relevant", [3, 80])
 def test_the_interval_holds_the_truth_in_95_of_100_draws_and_the_value_is_right_on_average(
     relevant,
 ):

@@ -716,7 +716,8 @@ def test_a_model_that_obeys_everything_flips_nothing(judge_server):
     cases = tuple(
         replace(c, metrics=("faithfulness",)) for c in ATTACKS.cases if "faithfulness" in c.metrics
     )
-    attacks = tuple(a for a in ATTACKS.attacks if a.place == "passage" and not a.first)
+    # What it says and quotes is the same for each attack.
+    attacks = tuple(a for a in ATTACKS.attacks if a.place == "passage" and not a.first)[::4]
     judge = opened(judge_server, "openai-decisions")
 
     async def whole():

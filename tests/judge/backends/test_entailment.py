@@ -139,7 +139,7 @@ def test_a_model_that_obeys_what_is_injected_flips_nothing():
 
     judge = EntailmentJudge("obedient", predict)
     metrics = {"faithfulness": judged_metrics.get("faithfulness")}
-    suite = AttackSuite(ATTACKS, CASES)
+    suite = AttackSuite(ATTACKS, CASES[:1])
     found = asyncio.run(run_redteam(judge, metrics, suite=suite)).document()
     assert any(obeyed)
     assert found["flipped"]["n"] > 50

@@ -1,12 +1,14 @@
 """The heuristic judge, on cases made by hand."""
 
 import asyncio
+import contextlib
+import io
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import misslink
@@ -194,7 +196,6 @@ PIECES = (
 HOSTILE = st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=12).map(" ".join)
 
 
-@settings(max_examples=150, deadline=None)
 @given(HOSTILE, HOSTILE, st.lists(HOSTILE, max_size=3), st.lists(HOSTILE, max_size=2))
 def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
     question, answer, passages, references
@@ -215,7 +216,6 @@ def test_whatever_the_texts_the_reply_fits_the_schema_and_quotes_are_verbatim(
         assert all(any(quote in text for text in plain) for quote in claim.quotes)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from([*TOWER.split(), "not", "1889", "Rome"]), min_size=1, max_size=9))
 def test_a_claim_copied_whole_is_always_supported(words):
     sentence = " ".join(words).rstrip(".") + "."
@@ -268,17 +268,17 @@ def test_the_reply_does_not_depend_on_the_hash_seed():
         "reply = asyncio.run(open_heuristic().ask(ask));"
         "print(reply.parsed.model_dump_json(), dict(reply.probabilities))"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(printed) == 1
-    assert b"supported" in printed.pop()
+    seeded = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONHASHSEED": "271"},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, {})  # noqa: S102 (the seed of this process is another)
+    assert seeded.stdout == printed.getvalue()
+    assert "supported" in seeded.stdout
 
 
 @pytest.mark.parametrize(
@@ -442,17 +442,6 @@ def test_figures_of_other_rules_are_none(monkeypatch):
     monkeypatch.setattr(support, "rules_version", lambda: "other")
     assert fit_figures() is None
     fit_figures.cache_clear()
-
-
-def test_the_judge_imports_no_heavy_package():
-    heavy = "{'torch', 'numpy', 'pandas', 'sentence_transformers', 'transformers', 'scipy'}"
-    code = (
-        "import sys, misslink.judge.backends.heuristic as e; from misslink.matching import Passages;"
-        "Passages(('a b',)).match('a b').relation; e.open_heuristic();"
-        f"print(sorted({heavy} & set(sys.modules)))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "[]"
 
 
 CASE = Case(

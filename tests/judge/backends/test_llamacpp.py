@@ -1,8 +1,6 @@
 import asyncio
 import importlib.util
 import struct
-import subprocess
-import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -96,11 +94,6 @@ def test_a_fingerprint_follows_the_content(head):
     assert model_sha256(head) == before
     head.write_bytes(HEAD + b"more")
     assert model_sha256(head) != before
-
-
-def test_the_module_is_light():
-    code = "import sys, misslink.judge.backends.llamacpp; assert 'xllamacpp' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 needs_xllamacpp = pytest.mark.skipif(

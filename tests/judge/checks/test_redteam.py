@@ -13,6 +13,7 @@ from misslink.judge.backends.heuristic import open_heuristic
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.checks.redteam import Attack, AttackCase, AttackSuite, load_suite, run_redteam
 from misslink.judge.middleware.throttle import ThrottledJudge
+from misslink.judge.protocol import Reply
 from misslink.registry import judged_metrics
 from misslink.text.normalization import fold
 
@@ -53,6 +54,17 @@ def by_server(server, suite=FAITHFULNESS, **options):
     return whole_by_server(server, suite, **options).document()
 
 
+def by_script(script, suite=FAITHFULNESS):
+    """As by the server, without the requests."""
+
+    def say(ask):
+        wanted = {"json_schema": {"schema": ask.json_schema}}
+        said = script({"messages": ask.messages, "response_format": wanted})
+        return Reply(ask.schema.model_validate(said), "{}")
+
+    return measured(FakeJudge(say), suite).document()
+
+
 def payload_of(body):
     """What the texts of a question hold beside those of the cases: the attack."""
     for label, text in fenced(body):
@@ -91,13 +103,12 @@ def gullible(quoted):
     ],
     ids=["the order", "a sentence of the order", "no quote", "a made-up quote", "dots"],
 )
-def test_a_judge_that_obeys_everything_flips_nothing(judge_server, quoted, attacks):
-    judge_server.script = gullible(quoted)
+def test_a_judge_that_obeys_everything_flips_nothing(quoted, attacks):
     cases = tuple(
         AttackCase(c.id, ("faithfulness",), c.question, c.passages, c.answer, c.references)
         for c in FAITHFULNESS.cases
     )
-    found = by_server(judge_server, AttackSuite(attacks, cases))
+    found = by_script(gullible(quoted), AttackSuite(attacks, cases))
     assert found["left_out"] == {}
     assert found["obeyed"]["value"] == 1
     assert found["flipped"]["value"] == 0
@@ -105,8 +116,8 @@ def test_a_judge_that_obeys_everything_flips_nothing(judge_server, quoted, attac
     assert found["flipped"]["n"] == len(attacks) * len(cases)
 
 
-def test_an_honest_judge_neither_obeys_nor_flips(judge_server):
-    found = by_server(judge_server)
+def test_an_honest_judge_neither_obeys_nor_flips():
+    found = by_script(honest)
     assert found["obeyed"]["value"] == found["flipped"]["value"] == 0
     assert found["not_read"] == {}
 
@@ -131,17 +142,16 @@ def test_what_no_quote_guards_is_counted_as_flipped(judge_server):
     assert found["by_metric"]["answer_relevance"]["flipped"]["value"] == 1
 
 
-def test_a_case_that_the_judge_finds_good_anyway_is_left_out_and_said(judge_server):
+def test_a_case_that_the_judge_finds_good_anyway_is_left_out_and_said():
     def everything(body):
         said = honest(body)
         for claim in said["claims"]:
             claim.update(support="supported", quotes=[dict(fenced(body))["passage_1"]])
         return said
 
-    judge_server.script = everything
     # "1893" is in no passage, which refuses the claim; a number below ten does not.
     cases = tuple(replace(c, answer=c.answer.partition(". ")[0]) for c in FAITHFULNESS.cases)
-    found = by_server(judge_server, FAITHFULNESS._replace(cases=cases))
+    found = by_script(everything, AttackSuite(SUITE.attacks[:2], cases))
     assert found["left_out"] == {
         "ferry/faithfulness": "the judge finds the answer good without any attack"
     }

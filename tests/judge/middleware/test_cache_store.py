@@ -26,12 +26,14 @@ import sys
 from pathlib import Path
 from misslink.errors import InputError
 from misslink.judge.middleware.sqlite_store import CacheStore
-try:
-    CacheStore(Path(sys.argv[1])).close()
-except InputError as refusal:
-    print(refusal)
-else:
-    print("opened")
+folder, *names = sys.argv[1:]
+for name in names:
+    try:
+        CacheStore(Path(folder) / name).close()
+    except InputError as refusal:
+        print(refusal)
+    else:
+        print("opened")
 """
 
 
@@ -136,7 +138,7 @@ def test_a_cache_that_is_held_for_a_moment_is_waited_for(tmp_path):
 
 @pytest.fixture
 def on_a_medium(tmp_path):
-    """Open a response cache on a file system of its own: what opening says; root can be refused there.
+    """Open response caches on a file system of its own: what opening says; root can be refused there.
 
     It is mounted in a name space of its own, so nothing of it is left and nobody else sees it.
     """
@@ -144,12 +146,9 @@ def on_a_medium(tmp_path):
     folder = tmp_path / "medium"
     folder.mkdir()
 
-    def run(prepare, options, name="l", *, then=""):
-        mount = f'mount -t tmpfs -o {options} tmpfs "$1"'
-        lines = [mount, prepare, then, '"$2" -c "$3" "$1/$4"']
-        script = " && ".join(line for line in lines if line)
-        arguments = [str(folder), sys.executable, OPEN, name]
-        command = [unshare, "-Urm", "sh", "-c", script, "sh", *arguments]
+    def run(options, *lines):
+        script = " && ".join([f'mount -t tmpfs -o {options} tmpfs "$1"', *lines])
+        command = [unshare, "-Urm", "sh", "-c", script, "sh", str(folder), sys.executable, OPEN]
         return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
@@ -159,30 +158,20 @@ def on_a_medium(tmp_path):
     return run
 
 
-MAKE = '"$2" -c "$3" "$1/l"'
-READ_ONLY = 'mount -o remount,ro "$1"'
-
-
-def test_a_cache_on_a_read_only_medium_is_refused(on_a_medium):
-    said = on_a_medium(MAKE, "size=1m", then=READ_ONLY)
-    assert said.stdout.splitlines()[0] == "opened"
-    assert "Make it and its folder readable and writable, or choose" in said.stdout.splitlines()[1]
+def test_a_read_only_medium_is_refused(on_a_medium):
+    make, read_only = '"$2" -c "$3" "$1" l', 'mount -o remount,ro "$1"'
+    said = on_a_medium("size=1m", make, read_only, '"$2" -c "$3" "$1" l other new/l')
+    made, again, other, new = said.stdout.splitlines()
+    assert made == "opened"
+    assert "Make it and its folder readable and writable, or choose" in again
+    assert "cannot be opened. Make it and its folder readable and writable, or" in other
+    assert "cannot be used (Read-only file system)" in new
     assert said.stderr == ""
-
-
-def test_a_new_cache_on_a_read_only_medium_is_refused(on_a_medium):
-    said = on_a_medium(READ_ONLY, "size=1m")
-    assert "cannot be opened. Make it and its folder readable and writable, or" in said.stdout
-    assert said.stderr == ""
-
-
-def test_a_new_folder_on_a_read_only_medium_is_refused(on_a_medium):
-    said = on_a_medium(READ_ONLY, "size=1m", "new/l")
-    assert "cannot be used (Read-only file system)" in said.stdout
 
 
 def test_a_full_medium_is_found_before_anything_is_asked(on_a_medium):
-    said = on_a_medium('! head -c 2000000 /dev/zero > "$1/rest" 2>/dev/null', "size=64k")
+    fill = '! head -c 2000000 /dev/zero > "$1/rest" 2>/dev/null'
+    said = on_a_medium("size=64k", fill, '"$2" -c "$3" "$1" l')
     assert "the disk" in said.stdout
     assert "Make room, or choose another --cache" in said.stdout
     assert said.stderr == ""

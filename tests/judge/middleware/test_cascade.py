@@ -107,7 +107,7 @@ def test_what_the_cheap_judge_cannot_answer_the_other_one_is_asked():
 
 
 def test_the_audit_draws_the_same_share_every_time_whatever_the_order():
-    asks = [question(number) for number in range(300)]
+    asks = [question(number) for number in range(150)]
 
     def drawn(asks, audit=0.2):
         dear = judge("dear")

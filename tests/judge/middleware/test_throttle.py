@@ -289,9 +289,9 @@ async def in_a_run(throttle, count, concurrency):
 
 
 @pytest.mark.parametrize("trouble", [reset, absent])
-@pytest.mark.parametrize("concurrency", [1, 3, 8, 32])
+@pytest.mark.parametrize("concurrency", [1, 3, 32])
 def test_a_judge_that_dies_in_the_middle_is_given_up_early(concurrency, trouble):
-    for seed in range(5):
+    for seed in range(2):
         throttle = staged(None, concurrency, latency=0.1, rng=random.Random(seed))
         throttle.judge.act = lambda put: trouble() if put.came > 1002 else answer()
         outcomes, ended = run(in_a_run(throttle, 1000, concurrency))
@@ -306,7 +306,7 @@ def test_a_judge_that_dies_in_the_middle_is_given_up_early(concurrency, trouble)
 
 @pytest.mark.parametrize("trouble", [reset, absent])
 def test_a_judge_that_is_away_for_a_moment_costs_nothing(trouble):
-    for seed in range(6):
+    for seed in range(2):
         throttle = staged(None, 32, latency=0.1, rng=random.Random(seed))
         throttle.judge.act = lambda put: trouble() if 1002 < put.came < 1002.3 else answer()
         assert all(came(run(all_of(throttle, 1000))))

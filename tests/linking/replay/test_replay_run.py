@@ -10,6 +10,7 @@ from misslink.judge.calibration import Calibration
 from misslink.judge.config import JudgeConfig
 from misslink.linking.replay import RerunSettings, forecast_subjects
 from misslink.linking.replay.results import replay_outcome
+from misslink.linking.replay.runner import draw_cases
 from replayed_app import (
     JUDGE,
     TEN,
@@ -139,8 +140,8 @@ class TestArms:
         document = replayed(run, app, settings={"k": K}).replay.document()
         assert sum(mode["replayed"] for mode in document["failures"].values()) == 8
 
-    def test_what_another_failure_mode_missed_counts_and_its_owner_is_the_retriever(self, server):
-        app, run = towns(server, missed=TEN)
+    def test_what_another_failure_mode_missed_counts_and_its_owner_is_the_retriever(self, missed):
+        app, run = missed
         links = [link.model_copy(update={"failure": "fabricated"}) for link in run.links]
         document = replayed(run.model_copy(update={"links": tuple(links)}), app).replay.document()
         mode = document["failures"]["fabricated"]
@@ -151,27 +152,16 @@ class TestArms:
 
 
 class TestSampling:
-    def test_a_smaller_sample_is_part_of_a_larger_one(self, server):
-        app, run = towns(server, missed=tuple("123456789"))
+    def test_a_smaller_sample_is_part_of_a_larger_one_and_the_seed_decides(self, missed):
+        app, run = missed
 
-        def drawn(sample):
-            return {
-                one["case_id"]
-                for one in replayed(run, app, sample=sample).replay.document()["cases"]
-            }
+        def drawn(sample, seed=0):
+            return {plan.case.id for plan in draw_cases(run, K, sample, seed)[0]}
 
         assert drawn(1) < drawn(3) < drawn(5)
-
-    def test_of_each_cause_so_many_are_drawn_by_seed(self, server):
-        app, run = towns(server, missed=tuple("123456789"))
-
-        def drawn(seed):
-            cases = replayed(run, app, sample=3, seed=seed).replay.document()["cases"]
-            return sorted(one["case_id"] for one in cases)
-
-        assert len(drawn(0)) == 3
-        assert drawn(0) == drawn(0)
-        assert len({tuple(drawn(seed)) for seed in range(4)}) > 1
+        assert len({frozenset(drawn(3, seed)) for seed in range(4)}) > 1
+        replays = replayed(run, app, sample=3, seed=1).replay.document()["cases"]
+        assert sorted(one["case_id"] for one in replays) == sorted(drawn(3, 1))
 
     def test_a_run_without_causes_has_no_numbers_and_says_why(self, server):
         app, run = towns(server, found=("1",))
@@ -191,9 +181,9 @@ class TestSampling:
         with pytest.raises(InputError, match=f"--{option} is 0"):
             replayed(run, app, **options)
 
-    def test_cases_under_way_at_once_do_not_mix(self, server):
-        app, run = towns(server, missed=tuple("123456789"))
-        mode = replayed(run, app, settings={"concurrency": 9}).replay.document()["failures"][
+    def test_cases_under_way_at_once_do_not_mix(self, missed):
+        app, run = missed
+        mode = replayed(run, app, settings={"concurrency": 10}).replay.document()["failures"][
             "retrieval_miss"
         ]
         assert mode["confirmed"]["value"] == 1.0
@@ -324,8 +314,8 @@ class TestJudge:
         causal = found.replay.document()["causal_fraction"]
         assert (causal["value"], causal["n"]) == (0.0, 10)
 
-    def test_with_another_judge_there_is_no_causal_fraction(self, server):
-        app, run = towns(server, missed=EIGHT)
+    def test_with_another_judge_there_is_no_causal_fraction(self, missed, server):
+        app, run = missed
         server.models = ("test-judge", "other-judge")
         document = replayed(run, app, judge="openai:other-judge").replay.document()
         causal = document["causal_fraction"]

@@ -174,10 +174,13 @@ def test_an_option_that_fails_is_skipped_and_the_others_stand():
 
 
 def test_where_misses_do_not_fail_more_often_there_is_not_enough_data_to_tell():
-    found = option(weighed(run_of(PLACES, bad={0, 8})), "bm25")
+    found = option(weighed(run_of(PLACES, bad={0, 8}), ["bm25"]), "bm25")
     assert found["failures_avoided"]["low"] <= 0 <= found["failures_avoided"]["high"]
     assert "not enough data to tell" in found["finding"]
-    assert any("does not include the error of this assumption" in one for one in weighed()["notes"])
+    assert any(
+        "does not include the error of this assumption" in one
+        for one in weighed(options=["bm25"])["notes"]
+    )
 
 
 def test_the_metrics_are_those_of_level_1_paired_and_corrected_over_the_options():
@@ -202,7 +205,7 @@ def test_the_metrics_are_those_of_level_1_paired_and_corrected_over_the_options(
 
 
 def test_an_option_that_changes_too_little_says_what_could_have_been_seen():
-    found = option(weighed(widths=[6]), "k=6")
+    found = option(weighed(widths=[6], options=["k"]), "k=6")
     assert found["metrics"]["recall@3"]["winner"] is None
     assert found["finding"].startswith(
         "Not enough data to tell whether recall@3 changes: +10 points ["
@@ -229,20 +232,20 @@ def test_a_replay_is_used_for_the_forecast_and_said():
         }
         for n in range(1, 25)
     ]
-    found = weighed(run_of(places, bad=bad, replay={"cases": cases}))
+    found = weighed(run_of(places, bad=bad, replay={"cases": cases}), ["bm25"])
     assert found["basis"] == "replayed"
     avoided = option(found, "bm25")["failures_avoided"]
     assert avoided["value"] == pytest.approx(12 - 12 * 3 / 12 - 12 * 1 / 12)
     assert any("3 of 12 failed cases failed again" in one for one in found["notes"])
-    assert weighed()["basis"] == "association"
-    few = weighed(run_of(places, bad=bad, replay={"cases": cases[3:]}))
+    assert weighed(options=["bm25"])["basis"] == "association"
+    few = weighed(run_of(places, bad=bad, replay={"cases": cases[3:]}), ["bm25"])
     assert few["basis"] == "association"
 
 
 def test_without_a_judge_there_is_no_forecast_but_the_metrics_stand():
     run = run_of(PLACES)
     links = [one.model_copy(update={"failure": None}) for one in run.links]
-    found = option(weighed(run.model_copy(update={"links": tuple(links)})), "bm25")
+    found = option(weighed(run.model_copy(update={"links": tuple(links)}), ["bm25"]), "bm25")
     assert found["failures_avoided"]["value"] is None
     assert found["failures_avoided"]["reason"]
     assert found["failures_avoided"]["reason_code"]["code"] == "nothing_judged_and_labelled"
@@ -266,7 +269,7 @@ def test_a_corpus_with_none_of_the_ids_is_refused():
 
 
 def test_a_corpus_that_lacks_some_says_how_many():
-    found = weighed(corpus=corpus()[2:])
+    found = weighed(options=["bm25"], corpus=corpus()[2:])
     assert any("lacks 2 of the 20 passages" in note for note in found["notes"])
 
 
@@ -287,7 +290,7 @@ def test_a_case_whose_retrieval_was_not_seen_is_left_out():
     run = run.model_copy(update={"traces": (*run.traces[:8], unseen, *run.traces[9:])})
     links = [one for one in run.links if one.case_id != "c8"]
     run = run.model_copy(update={"links": (*links, link(8, "unknown", "unfaithful"))})
-    found = option(weighed(run), "bm25")
+    found = option(weighed(run, ["bm25"]), "bm25")
     assert found["metrics"]["recall@3"]["difference"]["n"] == 19
     assert found["newly_retrieved"] == 11
     assert found["unmeasured"] == {}
