@@ -109,4 +109,4 @@ def test_a_run_killed_at_8_moments_ends_as_if_it_had_not_been(tmp_path, seed):
         (draw.randint(1, 9), draw.choice([None, None, draw.uniform(0, 0.05), draw.uniform(0, 2)]))
         for _ in range(8)
     ]
-    compare(tmp_path, moments, 100)
+    compare(tmp_path, moments, 150)
