@@ -35,6 +35,7 @@ _CONTEXT.set_forkserver_preload(
         "langchain_core.tracers.log_stream",
         "langchain_core.tracers.langchain",
         "langchain_core.vectorstores.base",
+        "openai.resources.chat.completions",
         "pyarrow",
         "rich.progress",
         "scipy.stats",
