@@ -13,7 +13,7 @@ TYPES := $(BIN)/mypy && $(BIN)/mypy --strict examples/python_api && $(BIN)/based
 # Tests wait for processes, servers and disks, so there are more workers than cores.
 CORES := $$(getconf _NPROCESSORS_ONLN)
 
-.PHONY: demo quick test types test-slow budget wheel-test other-pythons gold pictures docs lint lock clean
+.PHONY: demo quick test types test-slow budget dist wheel-test other-pythons gold pictures docs lint lock clean
 
 demo: $(VENV)/.demo
 	$(BIN)/misslink demo
@@ -41,13 +41,18 @@ test-slow: $(VENV)/.dev
 budget: $(VENV)/.dev
 	$(BIN)/python benchmarks/cpu_budget.py --cases 100 --rounds 3
 
+# The sdist, and the wheel made from it, in build/dist.
+dist: $(VENV)/.dev
+	rm -rf build/dist
+	$(BIN)/python -m build --outdir build/dist . >/dev/null
+
 # The wheel in an empty environment and without its source.
-wheel-test: $(VENV)/.dev
-	.ci/wheel-test $(BIN)/python
+wheel-test: dist
+	.ci/wheel-test $(BIN)/python build/dist
 
 # The wheel on the further versions of Python that this machine has.
-other-pythons: $(VENV)/.dev
-	.ci/other-pythons $(BIN)/python 3.12 3.13
+other-pythons: dist
+	.ci/other-pythons build/dist 3.12 3.13
 
 # Make the pages of docstrings, and accept the pages (the README's sample report, too) and help
 # texts as they are now. Then look at the pages in a browser.

@@ -17,7 +17,7 @@ from http_apps import ANSWER, APPS, CASES, GOLD, async_lost, call, lost, model_s
 from misslink.event_loops import BackgroundLoop, is_of_another_loop, run_async
 from misslink.timeouts import DaemonPool
 
-FIVE = 5
+TIMES = 2  # a connection that is bound to a loop that has ended fails where it is used again
 KINDS = sorted(APPS)
 WHO = ContextVar("who", default="nobody")
 
@@ -32,21 +32,21 @@ def server(judge_server, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_five_evaluations_of_one_app_in_a_process_lose_no_case(server, kind):
+def test_evaluations_of_one_app_in_a_process_lose_no_case(server, kind):
     app = APPS[kind]()
-    assert [lost(app) for _ in range(FIVE)] == [0] * FIVE
+    assert [lost(app) for _ in range(TIMES)] == [0] * TIMES
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_nor_do_five_apps_that_are_made_anew(server, kind):
-    assert [lost(APPS[kind]()) for _ in range(FIVE)] == [0] * FIVE
+def test_nor_do_apps_that_are_made_anew(server, kind):
+    assert [lost(APPS[kind]()) for _ in range(TIMES)] == [0] * TIMES
 
 
 @pytest.mark.parametrize("kind", ["chain", "aiohttp"])
 def test_nor_evaluations_with_a_time_limit(server, kind):
     app = APPS[kind]()
-    assert [lost(app, app_timeout=30) for _ in range(FIVE)] == [0] * FIVE
+    assert [lost(app, app_timeout=30) for _ in range(TIMES)] == [0] * TIMES
 
 
 def test_a_time_limit_may_be_added_and_removed(server):
@@ -60,11 +60,11 @@ def test_under_a_running_loop_the_app_works_before_during_and_after(server, kind
     async def notebook():
         app = APPS[kind]()
         await asyncio.gather(*(call(app, f"Question {n}?") for n in range(CASES)))
-        losses = [lost(app) for _ in range(FIVE)]
+        losses = [lost(app) for _ in range(TIMES)]
         assert ANSWER in str(await call(app, "And now?"))
         return losses, asyncio.get_running_loop().is_running()
 
-    assert asyncio.run(notebook()) == ([0] * FIVE, True)
+    assert asyncio.run(notebook()) == ([0] * TIMES, True)
 
 
 @pytest.mark.slow
@@ -163,7 +163,7 @@ def test_a_web_app_that_evaluates_in_a_thread_serves_on(server, is_async):
     route = evaluated if is_async else evaluated_in_thread
     web = Starlette(routes=[Route("/evaluate", route), Route("/answer", answer)])
     with testclient.TestClient(web) as client:
-        assert [client.get("/evaluate").text for _ in range(FIVE)] == ["0"] * FIVE
+        assert [client.get("/evaluate").text for _ in range(TIMES)] == ["0"] * TIMES
 
 
 def test_a_fastapi_app_evaluates_in_both_kinds_of_routes(server):
@@ -381,7 +381,7 @@ def test_an_error_of_another_loop_is_told_by_its_cause(text, is_foreign):
 @pytest.mark.parametrize("loop", ["uvloop", "nest_asyncio"])
 def test_other_event_loops_work_too(server, loop):
     pytest.importorskip(loop)
-    assert in_a_process("chain", loop) == str([0] * FIVE)
+    assert in_a_process("chain", loop) == str([0] * TIMES)
 
 
 def in_a_process(*arguments):
@@ -396,7 +396,7 @@ NOTEBOOK = """
 from http_apps import *
 app = APPS["chain"]()
 print(await call(app, "When?"))
-print([lost(app) for _ in range(5)])
+print([lost(app) for _ in range(2)])
 print(await call(app, "When?"))
 """
 
@@ -416,4 +416,4 @@ def test_a_notebook_loses_nothing(server):
         for output in cell["outputs"]
         if output.get("name") == "stdout"
     ]
-    assert printed == [ANSWER, str([0] * FIVE), ANSWER]
+    assert printed == [ANSWER, str([0] * TIMES), ANSWER]

@@ -103,10 +103,10 @@ def test_a_run_killed_twice_ends_as_if_it_had_not_been(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [50, 51])  # two halves, so that both cores have one
-def test_a_run_killed_at_15_moments_ends_as_if_it_had_not_been(tmp_path, seed):
+def test_a_run_killed_at_8_moments_ends_as_if_it_had_not_been(tmp_path, seed):
     draw = random.Random(seed)
     moments = [
         (draw.randint(1, 9), draw.choice([None, None, draw.uniform(0, 0.05), draw.uniform(0, 2)]))
-        for _ in range(15)
+        for _ in range(8)
     ]
     compare(tmp_path, moments, 150)

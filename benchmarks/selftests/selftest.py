@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -186,21 +187,30 @@ def world_run(
 
 
 def detect(
-    domain: Domain, weaknesses: Mapping[str, tuple[str, ...]], n: int
+    domain: Domain, weaknesses: Mapping[str, tuple[str, ...]], n: int, *, together: bool = False
 ) -> list[tuple[str, ...]]:
-    """One row for each weakness: the share found or flagged by the intact judge and by the weak one."""
+    """One row for each weakness: the share found or flagged by the intact judge and by the weak one.
+
+    Each weakness has a judge of its own, or all are those of one judge.
+    """
     run, _, passages = world_run(domain, 0, labels=True, corpus=True)
     good = find_good_cases(run, passages or (), k=CONTEXT)
     mutants = plant(good, n=n).mutants
     options: dict[str, Any] = {"n": n, "cache": None, "corpus": passages}
     intact = selftest(run, judge=WeakJudge(good, mutants), **options).document()
     rows = [("none", "all", _percent(intact["found"]), "", f"{len(mutants)} mutants")]
+
+    @cache
+    def weakened(*kinds: str) -> dict[str, Any]:
+        return selftest(run, judge=WeakJudge(good, mutants, *kinds), **options).document()
+
+    every = tuple(kind for kinds in weaknesses.values() for kind in kinds)
     for name, kinds in weaknesses.items():
         if not any(kind in intact["kinds"] for kind in kinds):
             rows.append((name, kinds[0], "no place in this world", "", ""))
             continue
         kind = next(kind for kind in kinds if kind in intact["kinds"])
-        weak = selftest(run, judge=WeakJudge(good, mutants, *kinds), **options).document()
+        weak = weakened(*(every if together else kinds))
         before, after = (_rate(document["kinds"][kind]) for document in (intact, weak))
         seen = not after["low"] <= before["value"] <= after["high"]
         verdict = "detected" if seen else "no effect" if before == after else "not detected"

@@ -1,7 +1,7 @@
 """Apps that ask a model over HTTP with the clients people use, and the server that answers them.
 
-``python tests/builders/http_apps.py KIND LOOP``, with ``OPENAI_BASE_URL`` set, evaluates an app five
-times in a process of its own and prints how many cases each evaluation lost.
+``python tests/builders/http_apps.py KIND LOOP``, with ``OPENAI_BASE_URL`` set, evaluates an app twice
+in a process of its own and prints how many cases each evaluation lost.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def lost_of(run: misslink.Run) -> int:
 
 
 def main() -> None:
-    """Evaluate five times on the kind of loop that is named."""
+    """Evaluate twice on the kind of loop that is named."""
     kind, loop = sys.argv[1:]
     app = APPS[kind]()
     if loop == "uvloop":
@@ -208,11 +208,11 @@ def main() -> None:
         nest_asyncio.apply()
 
         async def cell() -> list[int]:
-            return [lost(app) for _ in range(5)]
+            return [lost(app) for _ in range(2)]
 
         losses = asyncio.get_event_loop().run_until_complete(cell())
     else:
-        losses = [lost(app) for _ in range(5)]
+        losses = [lost(app) for _ in range(2)]
     sys.stdout.write(f"{losses}\n")
 
 

@@ -57,15 +57,15 @@ def test_what_a_server_takes_is_found_out_once_for_all_workers(judge_server):
     alone = Counter(call.status for call in judge_server.calls)
     assert alone[400] == 1
     judge_server.calls.clear()
-    evaluate(workers=4)
+    evaluate()
     assert Counter(call.status for call in judge_server.calls) == alone
 
 
 def test_limits_hold_for_all_workers_together(judge_server):
-    evaluate(workers=4, terms={"rpm": 5, "deadline": 50, "max_calls": 50})
+    evaluate(terms={"rpm": 5, "deadline": 50, "max_calls": 50})
     assert judge_server.calls
     assert len(judge_server.calls) <= 5
-    run = evaluate(workers=4, out="more", terms={"max_calls": 3})
+    run = evaluate(out="more", terms={"max_calls": 3})
     assert len(judge_server.calls) <= 8
     assert run.summary["usage"]["not_asked"] > 0
 
@@ -80,7 +80,7 @@ def test_never_more_calls_are_out_than_were_asked_for_on_all_workers_together(ju
             three.wait(60)  # only three calls at once let each other go on
 
     judge_server.script = script
-    evaluate(workers=4, concurrency=3)
+    evaluate(concurrency=3)
     assert judge_server.most_at_once == 3
 
 
@@ -131,7 +131,7 @@ def test_an_app_that_cannot_be_sent_is_a_sentence_before_anything_is_asked():
 
 def test_an_app_given_as_an_object_is_sent_where_it_can_be():
     suffix = " is blue."
-    evaluate(lambda question: question + suffix, judge="none")
+    evaluate(lambda question: question + suffix, judge="none", workers=1)
     assert lines("ray/traces.jsonl")[5]["answer"].endswith("town 5 blue by day? is blue.")
 
 
@@ -139,7 +139,7 @@ def test_an_app_that_does_not_exist_on_the_workers_is_a_sentence(towns):
     app = "import os\nassert os.getpid() == {}, 'not elsewhere'\napp = lambda question: ''\n"
     (towns / "shy.py").write_text(app.format(os.getpid()), encoding="utf-8")
     with pytest.raises(InputError, match=r"on the worker misslink-worker-\d+: .*not elsewhere"):
-        evaluate("shy.py:app", judge="none")
+        evaluate("shy.py:app", judge="none", workers=1)
 
 
 def test_workers_that_all_die_of_loading_the_app_end_the_run(towns, monkeypatch):
@@ -155,13 +155,13 @@ def test_a_judge_that_is_another_one_on_the_workers_is_refused(towns):
     judge += "class Judge(Deadly):\n    identity = {'judge': 'mine', 'process': os.getpid()}\n"
     (towns / "mine.py").write_text(judge, encoding="utf-8")
     with pytest.raises(InputError, match=r"on the cluster's node .* has another address"):
-        evaluate(judge="mine.py:Judge")
+        evaluate(judge="mine.py:Judge", workers=1)
 
 
 def test_a_judge_that_nobody_answers_for_ends_the_run_with_its_sentence(judge_server):
     judge_server.stop()
     with pytest.raises(JudgeUnreachableError, match="test-judge"):
-        evaluate()
+        evaluate(workers=1)
 
 
 def test_workers_that_cannot_be_had_end_the_run(monkeypatch):
@@ -253,7 +253,9 @@ class Judge:
 def test_a_call_whose_time_is_up_ends_on_its_worker_too(towns):
     (towns / "sleepy.py").write_text(SLEEPY, encoding="utf-8")
     with pytest.raises(JudgeUnreachableError, match=r"no reply came within 0\.5 s"):
-        evaluate(judge="sleepy.py:Judge", terms={"timeout": 0.5, "retries": 0}, concurrency=1)
+        evaluate(
+            judge="sleepy.py:Judge", workers=1, terms={"timeout": 0.5, "retries": 0}, concurrency=1
+        )
     ended = (towns / "cancelled.txt").read_text(encoding="utf-8").splitlines()
     assert len(ended) >= 4  # of five calls; the engine is closed right after the last
 

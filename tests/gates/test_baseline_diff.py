@@ -227,8 +227,8 @@ def test_error_rates_at_the_margin(monkeypatch):
 def test_error_rates_of_one_gate_and_of_a_family(monkeypatch):
     from gate_errors import FAMILY, MARGIN, count_failures
 
-    # A family takes five times as long; of 40 rounds 4 are the most that 2.5% gives in 99 of 100 draws.
-    for n, family, rounds, most in ((100, 1, 100, 6), (100 * FAMILY, FAMILY, 40, 4)):
+    # A family takes five times as long; of 20 rounds 2 are the most that 2.5% gives in 99 of 100 draws.
+    for n, family, rounds, most in ((100, 1, 100, 6), (100 * FAMILY, FAMILY, 20, 2)):
         exactly = count_failures(n, MARGIN, family=family, rounds=rounds)
         assert exactly["paired"] <= most, "2.5% by design, 5% two-sided"
         assert exactly["value"] > 0.3 * rounds

@@ -31,7 +31,11 @@ def test_two_weaknesses_are_seen():
 @pytest.mark.source
 @pytest.mark.slow
 def test_ten_weaknesses_are_seen_with_200_mutants():
-    intact, *rows = detect(PUMPS, WEAKNESSES, 9)
+    """A judge that does not read the references agrees with every answer, whatever else it sees."""
+    unread = "does not read the references"
+    others = {name: kinds for name, kinds in WEAKNESSES.items() if name != unread}
+    intact, *rows = detect(PUMPS, others, 9, together=True)
+    rows += detect(PUMPS, {unread: WEAKNESSES[unread]}, 9)[1:]
     assert intact[2].startswith("100%")
     assert int(intact[-1].split()[0]) <= 200
     seen = {row[0] for row in rows if row[-1] == "detected"}

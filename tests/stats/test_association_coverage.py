@@ -37,7 +37,7 @@ def test_the_fewer_clusters_the_labels_are_of_the_wider_is_the_interval():
 def test_intervals_cover_with_clusters_differential_error_and_strong_links(monkeypatch):
     monkeypatch.setattr(clustered, "DRAWS", association_coverage.DRAWS)
     for scenarios in (CHOSEN, OTHERS):
-        rows = [row for each in scenarios for row in simulate_scenario(each, 20)]
+        rows = [row for each in scenarios for row in simulate_scenario(each, 10)]
         for name in NAMES:
             for method in (LABELLED, "perfect judge"):
                 found = [row for row in rows if (row.method, row.name) == (method, name)]

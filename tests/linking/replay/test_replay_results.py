@@ -14,6 +14,7 @@ from misslink.linking.replay.sequence import CauseEvidence
 
 GOOD, BAD = ReplayOutcome(bad=False, name="good"), ReplayOutcome(bad=True, name="wrong")
 MISSED = "missed_passage"
+ROUNDS = 12  # 96 replays, of which 95% are 91 and two standard errors 4
 FIXED, BOTH, PLACEBO, NEITHER = (MISSED,), (MISSED, "placebo"), ("placebo",), ()
 
 
@@ -172,17 +173,17 @@ def test_a_few_simulated_replays_conclude_rightly():
 # its own below 95%, and so may all together: 91%.
 @pytest.mark.slow
 def test_passages_without_an_effect_are_confirmed_in_under_5_percent():
-    found = [bench.conclude(scenario, 25) for scenario in bench.NULL]
+    found = [bench.conclude(scenario, ROUNDS) for scenario in bench.NULL]
     assert max(each.confirmed for each in found) < 0.05
     for held in ([each.net_holds_zero for each in found], [each.causal for each in found]):
-        assert min(held) >= 0.84
+        assert min(held) >= 0.83
         assert sum(held) / len(held) >= 0.91
 
 
 @pytest.mark.slow
 def test_the_interval_of_the_causal_fraction_covers_the_truth():
-    held = [bench.conclude(scenario, 25).causal for scenario in bench.EFFECT]
-    assert min(held) >= 0.84
+    held = [bench.conclude(scenario, ROUNDS).causal for scenario in bench.EFFECT]
+    assert min(held) >= 0.83
     assert sum(held) / len(held) >= 0.91
 
 
@@ -205,7 +206,7 @@ def test_where_nothing_is_causal_nothing_is_confirmed():
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", bench.PLANTED, ids=lambda scenario: scenario.name)
 def test_the_goals_hold_in_each_simulated_app(scenario):
-    found = bench.settle(scenario, 7)  # 280 failures, and right owners in over 95% of them
+    found = bench.settle(scenario, 3)  # 120 failures, and right owners in over 95% of them
     assert found.right is None or found.right >= 0.85
     assert found.false is None or found.false <= 0.05
     assert scenario.noise or found.calls <= 6

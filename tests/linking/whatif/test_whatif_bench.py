@@ -29,10 +29,10 @@ def test_a_larger_k_that_distracts_gets_no_positive_figure():
 def test_figures_cover_what_comes_and_never_promise_where_longer_context_distracts():
     covered = []
     for scenario in SCENARIOS:
-        for each in outcomes(scenario, 6):
+        for each in outcomes(scenario, 3):
             figures = [one for one in (each.forecast, each.checked) if one.value is not None]
             covered += [one.low <= each.avoided <= one.high for one in figures]
             if scenario.distracts and lengthens(scenario):
                 assert all(one.low <= 0 for one in figures), scenario.name
-    assert len(covered) > 50
+    assert len(covered) > 30
     assert sum(covered) >= 0.9 * len(covered)  # 95% less two standard errors
