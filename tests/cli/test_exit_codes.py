@@ -95,9 +95,7 @@ def test_a_name_that_is_not_utf_8_is_2_before_anything_is_paid_for(folder):
 @pytest.mark.parametrize("name", ["deep.toml", "misslink.toml"])
 def test_deep_toml_is_2_and_named(folder, refused, name):
     Path(name).write_text(f"a = {'[' * 5000}{']' * 5000}\n")
-    assert name in refused(
-        f"gate run --criteria {name if name == 'deep.toml' else 'gates.yaml'}"
-    )
+    assert name in refused(f"gate run --criteria {name if name == 'deep.toml' else 'gates.yaml'}")
 
 
 def test_a_grade_beyond_all_numbers_is_2_with_its_line(refused):
