@@ -183,44 +183,44 @@ def test_a_prompt_that_was_not_seen_is_warned_of(app, warned):
     assert ("prompt_unseen" in {w["code"] for w in run.summary["warnings"]}) == warned
 
 
-HITS = [{"title": "Times", "url": "https://x.example/holm", "content": TEXTS["holm"], "score": 0.9}]
+def watched(*returned):
+    """What is seen of an agent that calls a tool for each of these, and then the retriever."""
+
+    def tool_that_returns(name, value):
+        @tool(name, description="Look around.")
+        def look_around(query: str):
+            del query
+            return value
+
+        return look_around
+
+    tools = [tool_that_returns(f"tool_{n}", value) for n, value in enumerate(returned)]
+    calls = [(one.name, f"ask {one.name}") for one in tools]
+    app = agent(*calls, ("look_up", "ferry Holm"), tools=tools)
+    return asyncio.run(Watcher(app).watch(Case(question="When?")))
 
 
-@pytest.mark.parametrize(
-    "returned",
-    [
-        {"query": "q", "results": HITS},  # web searches
-        json.dumps(HITS),
-        [{"type": "text", "text": json.dumps({"documents": HITS})}],  # an MCP server
-        [{"snippet": TEXTS["holm"], "link": "https://x.example/holm"}],
-    ],
-)
-def test_tools_that_return_documents_are_searches(returned):
-    @tool
-    def web(query: str):
-        """Search the web."""
-        del query
-        return returned
+def test_tools_that_return_documents_are_searches():
+    def hit(name):
+        return {"title": "Times", "url": name, "content": f"{name}: {TEXTS['holm']}", "score": 0.9}
 
-    app = agent(("web", "ferry times"), tools=[web])
-    trace = asyncio.run(Watcher(app).watch(Case(question="When?")))
-    (call,) = trace.calls
-    assert (call.query, call.tool, call.passages) == (
-        "ferry times", "web", ("https://x.example/holm",)
-    )  # fmt: skip
-    assert trace.retrieved[0].text == TEXTS["holm"]
+    trace = watched(
+        {"query": "q", "results": [hit("a")]},  # web searches
+        json.dumps([hit("b")]),
+        [{"type": "text", "text": json.dumps({"documents": [hit("c")]})}],  # an MCP server
+        [{"snippet": f"d: {TEXTS['holm']}", "link": "d"}],
+    )
+    *calls, last = [(call.query, call.tool, call.passages) for call in trace.calls]
+    assert calls == [
+        (f"ask tool_{n}", f"tool_{n}", (name,)) for n, name in enumerate(("a", "b", "c", "d"))
+    ]
+    assert last[1] == "look_up"
+    texts = {passage.id: passage.text for passage in trace.retrieved}
+    assert [texts[name] for name in "abcd"] == [f"{name}: {TEXTS['holm']}" for name in "abcd"]
 
 
-@pytest.mark.parametrize("returned", ["It is noon.", {"temperature": 7}, [1, 2], [{"name": "x"}]])
-def test_tools_that_return_something_else_are_none(returned):
-    @tool
-    def clock(query: str):
-        """Tell the time."""
-        del query
-        return returned
-
-    app = agent(("clock", "now"), ("look_up", "ferry Holm"), tools=[clock])
-    trace = asyncio.run(Watcher(app).watch(Case(question="When?")))
+def test_tools_that_return_something_else_are_none():
+    trace = watched("It is noon.", {"temperature": 7}, [1, 2], [{"name": "x"}])
     assert [call.tool for call in trace.calls] == ["look_up"]
 
 

@@ -78,10 +78,17 @@ def models(base=Document):
         yield from models(model)
 
 
-@pytest.mark.parametrize("model", sorted(set(models()), key=lambda m: m.__name__))
-def test_where_a_document_is_written_no_field_has_a_default_and_no_other_key_goes_in(model):
-    assert [name for name, field in model.model_fields.items() if not field.is_required()] == []
-    assert model.model_config["extra"] == "forbid"
+def test_where_a_document_is_written_no_field_has_a_default_and_no_other_key_goes_in():
+    every = set(models())
+    assert len(every) > 50
+    defaults = [
+        (model.__name__, name)
+        for model in every
+        for name, field in model.model_fields.items()
+        if not field.is_required()
+    ]
+    assert defaults == []
+    assert [model for model in every if model.model_config["extra"] != "forbid"] == []
 
 
 def unset_and_unknown(model, written):

@@ -27,6 +27,17 @@ def trees():
     return {path.relative_to(PACKAGE): syntax(path) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+@cache
+def functions():
+    """Each function of the package, with its file."""
+    return [
+        (path, node)
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, FUNCTIONS)
+    ]
+
+
 @pytest.mark.slow
 def test_each_package_is_within_its_budget():
     assert {path.parts[0] for path in trees() if len(path.parts) > 1} <= set(BUDGETS)
@@ -74,10 +85,8 @@ def test_a_function_has_at_most_eight_parameters():
     """Commands have one for each of their options."""
     long_calls = {
         f"{path} {node.name}"
-        for path, tree in trees().items()
+        for path, node in functions()
         if "cli" not in path.with_suffix("").parts
-        for node in ast.walk(tree)
-        if isinstance(node, FUNCTIONS)
         for arguments in [[*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
         if sum(each.arg not in {"self", "cls"} for each in arguments) > MOST_PARAMETERS
     }
@@ -125,11 +134,8 @@ MOST_LOOSE = 55
 def test_fewer_and_fewer_functions_return_what_no_type_checker_sees():
     loose = [
         f"{path}:{node.name}"
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
-        if isinstance(node, FUNCTIONS)
-        and node.returns is not None
-        and ast.unparse(node.returns) == "dict[str, Any]"
+        for path, node in functions()
+        if node.returns is not None and ast.unparse(node.returns) == "dict[str, Any]"
     ]
     assert len(loose) <= MOST_LOOSE, "give it a Document or a dataclass, see documents.py"
     assert len(loose) == MOST_LOOSE, f"{len(loose)} are left: lower MOST_LOOSE"
@@ -158,6 +164,7 @@ def of_errors(tree):
         if isinstance(node, ast.Raise)
         or (isinstance(node, ast.Call) and _TOLD.search(ast.unparse(node.func)))
     }
+    within = {scope: list(ast.walk(scope)) for scope in scopes}
     found = set()
     while made - found:
         found |= {part for node in made for part in ast.walk(node)}
@@ -166,11 +173,10 @@ def of_errors(tree):
             node
             for scope in scopes[1:]
             if scope.name in called
-            for node in ast.walk(scope)
+            for node in within[scope]
             if isinstance(node, ast.Return | ast.Yield)
         }
-        for scope in scopes:
-            inside = list(ast.walk(scope))
+        for scope, inside in within.items():
             names = {node.id for node in inside if node in found and isinstance(node, ast.Name)}
             for node in scope.body if scope is tree else inside:
                 if isinstance(node, ast.Assign | ast.NamedExpr) and names & set(targets(node)):

@@ -57,7 +57,10 @@ def free_tabs():
 
 @pytest.fixture
 def tabs(browser, free_tabs):
-    """Open a tab that shows nothing yet; what it says on its console and asks for is noted."""
+    """Open a tab that shows nothing yet; what it says on its console and asks for is noted.
+
+    A test that gives it a clock, a route or a listener sets `spent`: no other test takes it.
+    """
     used = []
 
     def open_tab(**options):
@@ -72,11 +75,17 @@ def tabs(browser, free_tabs):
             # Without smooth scrolling a click need not wait until the page stands still.
             options = {"viewport": VIEWPORT, "reduced_motion": "reduce", **options}
             tab = listening(browser.new_page(**options))
+            tab.spent = False
         used.append((kind, tab))
         return tab
 
     yield open_tab
     for kind, tab in used:
+        if tab.spent:
+            tab.close()
+            continue
+        if tab.url.startswith("http"):
+            tab.evaluate("localStorage.clear(), sessionStorage.clear()")
         tab.goto("about:blank")
         free_tabs[kind].append(tab)
 
@@ -129,10 +138,8 @@ def served(run):
 
 
 @pytest.fixture
-def noisy_page(browser):
-    made = listening(browser.new_page(reduced_motion="reduce"))
-    yield made
-    made.close()
+def noisy_page(tabs):
+    return tabs()
 
 
 @pytest.fixture

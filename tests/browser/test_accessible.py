@@ -3,7 +3,6 @@
 import pytest
 
 from misslink.report import links as places
-from watch import listening
 
 VIEWS = ("summary", "cases", "retrieval", "trust", "numbers")
 _OTHER_PAGES = ((1200, "dark"), (390, "light"), (390, "dark"))  # axe takes seconds for each
@@ -40,18 +39,17 @@ def _violations(axe, page):
         *(pytest.param(*one, marks=pytest.mark.slow) for one in _OTHER_PAGES),
     ],
 )
-def test_axe_finds_no_fault_in_any_view_with_everything_open(browser, report, axe, scheme, width):
-    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
+def test_axe_finds_no_fault_in_any_view_with_everything_open(tabs, report, axe, scheme, width):
+    page = tabs(viewport={"width": width, "height": 844}, color_scheme=scheme)
     _whole(page, report)
     for view in VIEWS:
         page.evaluate("(view) => { location.hash = view === 'cases' ? 'case=1' : view; }", view)
         page.wait_for_selector(f"#{view}:not(.closed)")
         assert _violations(axe, page) == {}, view
-    page.close()
 
 
-def test_on_a_phone_every_target_is_24_pixels_high_and_nothing_is_cut(browser, report):
-    page = browser.new_page(viewport={"width": 390, "height": 844})
+def test_on_a_phone_every_target_is_24_pixels_high_and_nothing_is_cut(tabs, report):
+    page = tabs(viewport={"width": 390, "height": 844})
     _whole(page, report)
     _show_all(page)
     small = page.evaluate("""() => {
@@ -66,11 +64,10 @@ def test_on_a_phone_every_target_is_24_pixels_high_and_nothing_is_cut(browser, r
       .filter((at) => at.checkVisibility() && !at.closest("table") && at.getBoundingClientRect().right > 391)
       .map((at) => at.getAttribute("class"))""")
     assert cut == []
-    page.close()
 
 
-def test_letters_have_about_five_sizes(browser, report):
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+def test_letters_have_about_five_sizes(tabs, report):
+    page = tabs(viewport={"width": 1440, "height": 900})
     _whole(page, report)
     _show_all(page)
     sizes = page.evaluate("""() => {
@@ -85,11 +82,10 @@ def test_letters_have_about_five_sizes(browser, report):
       return [...sizes];
     }""")
     assert len(sizes) <= 6, sizes
-    page.close()
 
 
-def test_axe_would_find_a_fault(browser, report, axe):
-    page = browser.new_page()
+def test_axe_would_find_a_fault(tabs, report, axe):
+    page = tabs()
     _whole(page, report)
     page.evaluate("""() => {
       const image = document.createElement("img"), button = document.createElement("button");
@@ -100,17 +96,15 @@ def test_axe_would_find_a_fault(browser, report, axe):
         "image-alt",
         "button-name",
     }
-    page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_whatever_the_keyboard_reaches_shows_that_it_is_reached(browser, report, scheme):
-    page = listening(browser.new_page(reduced_motion="reduce", color_scheme=scheme))
+def test_whatever_the_keyboard_reaches_shows_that_it_is_reached(tabs, report):
+    page = tabs()
     _whole(page, report)
     _show_all(page)
     page.locator("body").focus()
     page.keyboard.press("Tab")  # from here on, what has the focus is reached by the keyboard
-    unseen = page.evaluate("""() => {
+    unseen = """() => {
       const kinds = new Map();
       const reachable = "a[href], button, input, select, summary, [tabindex='0']";
       for (const one of document.querySelectorAll(reachable)) {
@@ -131,15 +125,16 @@ def test_whatever_the_keyboard_reaches_shows_that_it_is_reached(browser, report,
         if (style === "none" || width < 1 || color === "rgba(0, 0, 0, 0)") faults.push(kind);
       }
       return [kinds.size, faults];
-    }""")
-    page.close()
+    }"""
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        kinds, faults = page.evaluate(unseen)
+        assert faults == [], scheme
+        assert kinds >= 10, "too few kinds of elements were tried"
 
-    assert unseen[1] == []
-    assert unseen[0] >= 10, "too few kinds of elements were tried"
 
-
-def test_every_drawing_that_says_something_has_a_name_and_a_table(browser, report):
-    page = browser.new_page()
+def test_every_drawing_that_says_something_has_a_name_and_a_table(tabs, report):
+    page = tabs()
     _whole(page, report)
     drawings = page.evaluate("""() => [...document.querySelectorAll("svg")]
       .filter((one) => one.ariaHidden !== "true" && !one.closest("[aria-hidden=true]"))
@@ -150,7 +145,6 @@ def test_every_drawing_that_says_something_has_a_name_and_a_table(browser, repor
         title: document.getElementById(one.getAttribute("aria-labelledby"))?.textContent ?? "",
         tables: one.closest("section, figure").querySelectorAll("table").length,
       }))""")
-    page.close()
 
     names = {one["name"] for one in drawings}
     assert names >= {"sankey", "map"}

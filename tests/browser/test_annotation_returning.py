@@ -54,6 +54,7 @@ def test_a_page_that_is_come_back_to_shows_what_another_page_labelled(browser, p
 
 
 def test_the_page_finds_the_server_again_by_itself_and_saves_what_was_not_saved(page, served, run):
+    page.spent = True
     page.clock.install()
     open_case(page, served, "context")
     served.stop()
@@ -69,6 +70,7 @@ def test_the_page_finds_the_server_again_by_itself_and_saves_what_was_not_saved(
 
 
 def test_a_case_that_could_not_be_opened_opens_once_the_server_is_back(page, served):
+    page.spent = True
     page.clock.install()
     open_case(page, served, "with-exit")
     before = page.inner_text(".meta")

@@ -43,6 +43,7 @@ def test_labels_made_while_the_server_is_away_are_kept_and_saved_on_a_click(page
 
 
 def test_a_label_that_was_not_saved_outlives_the_page(page, served, run):
+    page.spent = True
     page.on("dialog", lambda dialog: dialog.accept())  # leaving is asked about, and accepted
     open_case(page, served, "context")
     served.stop()
@@ -57,7 +58,7 @@ def test_a_label_that_was_not_saved_outlives_the_page(page, served, run):
 
 
 def test_leaving_with_something_unsaved_is_asked_about(page, served):
-    asked = []
+    asked, page.spent = [], True
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
     open_case(page, served, "context")
     served.stop()
@@ -70,6 +71,7 @@ def test_leaving_with_something_unsaved_is_asked_about(page, served):
 
 
 def test_an_unsaved_label_that_is_undone_was_never_said(page, served, run):
+    page.spent = True
     page.clock.install()  # so that the page does not look for the server by itself meanwhile
     page.clock.pause_at("2100-01-01")
     open_case(page, served, "with-exit")
@@ -157,7 +159,7 @@ def test_what_the_disk_refuses_is_told_and_kept(page, served, run, monkeypatch):
 
 
 def test_a_page_from_elsewhere_can_neither_label_nor_read(page, served, run):
-    other = Served(write_run(run.parent / "other", small_run()))
+    other, page.spent = Served(write_run(run.parent / "other", small_run())), True
     try:
         page.route("**/elsewhere", lambda route: route.fulfill(body="<title>elsewhere</title>"))
         page.goto(f"{other.origin}/elsewhere")  # another origin, without a policy of its own

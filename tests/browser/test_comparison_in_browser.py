@@ -116,45 +116,41 @@ def comparison(tmp_path_factory):
     return _written(tmp_path_factory.mktemp("comparison"), ["When does the ferry leave?"])
 
 
-def test_it_says_nothing_on_the_console_and_asks_nothing_of_the_network(browser, comparison):
-    page = listening(browser.new_page())
+def test_it_says_nothing_on_the_console_and_asks_nothing_of_the_network(tabs, comparison):
+    page = tabs()
     page.goto(comparison.as_uri())
     assert page.said == []
     assert page.asked == [comparison.as_uri()]
     assert "(the app failed)" in page.locator("h1.headline").inner_text()
     assert page.locator(".reports a").nth(1).get_attribute("href") == "second/report.html"
-    page.close()
 
 
 @pytest.mark.parametrize(("width", "beside"), [(1200, True), (390, False)])
 def test_both_answers_stand_side_by_side_where_there_is_room_with_their_lines_kept(
-    browser, comparison, width, beside
+    tabs, comparison, width, beside
 ):
-    page = browser.new_page(viewport={"width": width, "height": 844})
+    page = tabs(viewport={"width": width, "height": 844})
     page.goto(comparison.as_uri())
     change = page.locator("details.change").filter(has=page.locator(".answer").nth(1)).first
     change.locator("summary").click()
     a, b = (change.locator(".columns > div").nth(place).bounding_box() for place in (0, 1))
     lines = change.locator(".answer").first.evaluate("one => getComputedStyle(one).whiteSpace")
-    page.close()
     assert (a["x"] + a["width"] <= b["x"] and a["y"] == b["y"]) is beside
     assert (a["y"] + a["height"] <= b["y"] and a["x"] == b["x"]) is not beside
     assert lines == "pre-wrap"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 390])
-def test_axe_finds_no_fault(browser, comparison, scheme, width):
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "dark"), (390, "light")])
+def test_axe_finds_no_fault(tabs, comparison, scheme, width):
     library = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
     )
-    page = browser.new_page(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    page = tabs(viewport={"width": width, "height": 844}, color_scheme=scheme)
     page.goto(comparison.as_uri())
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
     found = library.Axe().run(page).response["violations"]
     faults = {fault["id"]: [node["html"][:160] for node in fault["nodes"]] for fault in found}
     wide = page.evaluate("document.documentElement.scrollWidth")
-    page.close()
     assert faults == {}
     assert wide <= width, "the page itself scrolls sideways"
 

@@ -53,16 +53,9 @@ def addresses(report, tmp_path_factory):
     return {"first": f"{uri}#summary", "case": f"{uri}#case=1", "compare": path.as_uri()}
 
 
-def _measure(browser, address, page_name, width, scheme):
-    page = browser.new_page(
-        viewport={"width": width, "height": HEIGHTS[width]},
-        color_scheme=scheme,
-        reduced_motion="reduce",
-    )
-    page.goto(address)
-    page.wait_for_selector("#case-title" if page_name == "case" else "h1")
+def _measure(page, page_name, scheme):
+    page.emulate_media(color_scheme=scheme)
     blocks = page.evaluate(MEASURE, list(BLOCKS[page_name]))
-    page.close()
     # Blocks beside each other may differ by a fraction of a line.
     return sorted(blocks, key=lambda block: (round(block["top"] / 8), block["left"]))
 
@@ -80,12 +73,12 @@ def _accepted(key, value):
 @pytest.mark.parametrize("width", HEIGHTS)
 @pytest.mark.parametrize("page_name", BLOCKS)
 def test_blocks_have_their_order_place_and_letters_in_light_and_dark(
-    browser, addresses, page_name, width
+    tabs, addresses, page_name, width
 ):
-    schemes = {
-        scheme: _measure(browser, addresses[page_name], page_name, width, scheme)
-        for scheme in ("light", "dark")
-    }
+    page = tabs(viewport={"width": width, "height": HEIGHTS[width]})
+    page.goto(addresses[page_name])
+    page.wait_for_selector("#case-title" if page_name == "case" else "h1")
+    schemes = {scheme: _measure(page, page_name, scheme) for scheme in ("dark", "light")}
     for scheme, blocks in schemes.items():
         rows = [
             [b["name"], round(b["left"], 3), round(b["width"], 3), round(b["letters"], 1)]
@@ -100,8 +93,8 @@ def test_blocks_have_their_order_place_and_letters_in_light_and_dark(
             assert colors == _accepted(f"{page_name} {scheme}", colors)
 
 
-def test_a_moved_or_recolored_block_would_be_found(browser, addresses):
-    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+def test_a_moved_or_recolored_block_would_be_found(tabs, addresses):
+    page = tabs(viewport={"width": 1440, "height": 1000})
     page.goto(addresses["first"])
     page.evaluate("""() => {
       const [owners, path] = [document.querySelector(".owners"), document.querySelector(".path")];
@@ -109,7 +102,6 @@ def test_a_moved_or_recolored_block_would_be_found(browser, addresses):
       document.querySelector("#headline").style.color = "rgb(1, 2, 3)";
     }""")
     blocks = page.evaluate(MEASURE, list(BLOCKS["first"]))
-    page.close()
     found = sorted(blocks, key=lambda block: (round(block["top"] / 8), block["left"]))
     known = json.loads(GOLD.read_text(encoding="utf-8"))
     assert [b["name"] for b in found] != [row[0] for row in known["first 1440"]]

@@ -54,21 +54,20 @@ def _live(folder):
 
 
 @pytest.mark.parametrize("make", [_report, _compare, _canary, _live])
-def test_a_sheet_is_white_and_holds_all(browser, tmp_path, make):
+def test_a_sheet_is_white_and_holds_all(tabs, tmp_path, make):
     make(tmp_path)
-    page = browser.new_page(viewport={"width": _SHEET, "height": 1000}, color_scheme="dark")
+    page = tabs(viewport={"width": _SHEET, "height": 1000}, color_scheme="dark")
     page.goto((tmp_path / "page.html").as_uri())
     page.emulate_media(media="print")
 
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert page.evaluate(_WIDER, _SHEET) == []
     assert page.evaluate(_FOLDED) == []
-    page.close()
 
 
-def test_the_first_broken_answers_of_a_comparison_are_read_on_paper(browser, tmp_path):
+def test_the_first_broken_answers_of_a_comparison_are_read_on_paper(tabs, tmp_path):
     _compare(tmp_path)
-    page = browser.new_page()
+    page = tabs()
     page.goto((tmp_path / "page.html").as_uri())
     broken = page.locator(".change:has(.broken-change) .columns")
     fixed = page.locator(".change:has(.fixed-change) .columns")
@@ -76,7 +75,6 @@ def test_the_first_broken_answers_of_a_comparison_are_read_on_paper(browser, tmp
     page.emulate_media(media="print")
     assert broken.bounding_box()["height"] > 0
     assert not fixed.is_visible()
-    page.close()
 
 
 def test_a_case_to_label_is_printed_without_its_buttons(page, served):

@@ -8,7 +8,6 @@ from misslink.canary.alarms import detect_alarms
 from misslink.canary.history import CanaryHistory
 from misslink.canary.report import build_trend_page, render_trend_page
 from misslink.live.page import build_live_page, render_live_page
-from watch import listening
 
 pytestmark = pytest.mark.slow
 _WIDER = """() => [...document.querySelectorAll("main *")].filter(
@@ -46,17 +45,12 @@ def address(request, tmp_path_factory):
     return path.as_uri()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "dark"), (390, "light")])
 def test_it_fits_the_screen_asks_for_nothing_and_axe_finds_no_violation(
-    browser, address, width, scheme
+    tabs, address, width, scheme
 ):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    page = listening(
-        browser.new_page(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True
-        )
-    )
+    page = tabs(viewport={"width": width, "height": 900}, color_scheme=scheme, bypass_csp=True)
     page.goto(address)
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => one.open = true)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -66,7 +60,6 @@ def test_it_fits_the_screen_asks_for_nothing_and_axe_finds_no_violation(
     assert [url for url in page.asked if not url.startswith("file:")] == []
     assert page.locator("svg.trend").count() >= 1
     assert [fault["id"] for fault in axe.run(page).response["violations"]] == []
-    page.close()
 
 
 def test_a_number_at_a_chart_leads_to_its_alarm_without_javascript(browser, tmp_path):

@@ -34,20 +34,19 @@ def test_an_injected_script_would_be_stopped_by_the_policy(opened):
     assert any("Content Security Policy" in text for text in opened.said)
 
 
-def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(browser, tmp_path):
+def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(tabs, tmp_path):
     run = example_run()
     group = next(iter(run.summary["slices"]["category"].values()))
     many = {f"topic {number}": group for number in range(20)}
     summary = run.summary | {"slices": run.summary["slices"] | {"topic": many}}
     path = write_html(run.model_copy(update={"summary": summary}), tmp_path / "report.html")
-    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page = tabs(viewport={"width": 390, "height": 844})
     page.goto(f"{path.as_uri()}#numbers")
     assert not page.get_by_text("topic 19", exact=True).is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.get_by_text("20 groups").click()
     assert page.get_by_text("topic 19", exact=True).is_visible()
     assert page.evaluate("document.documentElement.scrollWidth") == 390
-    page.close()
 
 
 def test_a_mark_on_the_map_opens_its_case(opened):
@@ -69,12 +68,9 @@ def test_the_keyboard_passes_the_map_s_marks_by(opened):
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_marks_of_the_map_stand_out_from_its_ground(browser, report, scheme):
+def test_marks_of_the_map_stand_out_from_its_ground(tabs, report):
     # WCAG 1.4.11: 3 to 1 for what a drawing says.
-    page = browser.new_page(color_scheme=scheme)
-    page.goto(report.as_uri())
-    weak = page.evaluate("""() => {
+    weak = """() => {
       const light = (rgb) => {
         const [r, g, b] = rgb.match(/[\\d.]+/g).slice(0, 3).map((v) => {
           const c = v / 255;
@@ -89,13 +85,15 @@ def test_marks_of_the_map_stand_out_from_its_ground(browser, report, scheme):
       };
       const keys = [...document.querySelectorAll(".keys .mark")];
       return [keys.length, keys.filter((at) => ratio(at) < 3).map((at) => at.classList.value)];
-    }""")
-    page.close()
+    }"""
+    page = tabs()
+    page.goto(report.as_uri())
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate(weak) == [11, []], scheme
 
-    assert weak == [11, []]
 
-
-def test_text_stands_out_from_its_ground_in_light_and_dark(browser, report):
+def test_text_stands_out_from_its_ground_in_light_and_dark(tabs, report):
     # WCAG AA: 4.5 to 1 for text of this size.
     contrast = """() => {
       const style = getComputedStyle(document.documentElement);
@@ -115,11 +113,11 @@ def test_text_stands_out_from_its_ground_in_light_and_dark(browser, report):
         return [a + " on " + b, x / y];
       });
     }"""
-    for scheme in ("light", "dark"):
-        page = browser.new_page(color_scheme=scheme)
-        page.goto(report.as_uri())
+    page = tabs()
+    page.goto(report.as_uri())
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme)
         weak = [(pair, ratio) for pair, ratio in page.evaluate(contrast) if ratio < 4.5]
-        page.close()
         assert weak == []
 
 
@@ -139,13 +137,12 @@ def test_what_people_do_not_agree_on_leads_to_the_case_and_its_claim(opened):
     assert "Claim 2" in opened.inner_text("#finding")
 
 
-def test_a_share_that_labels_correct_is_the_only_one_in_the_numbers_of_the_levels(browser, report):
-    page = browser.new_page(viewport={"width": 1200, "height": 844})
+def test_a_share_that_labels_correct_is_the_only_one_in_the_numbers_of_the_levels(tabs, report):
+    page = tabs(viewport={"width": 1200, "height": 844})
     page.goto(f"{report.as_uri()}#numbers")
     row = page.locator(".measures tr", has=page.locator("code", has_text="fully_faithful"))
     assert "65% [59, 71]" in row.inner_text()
     assert "220 labels" in row.inner_text()
-    page.close()
 
 
 def replayed_run():
@@ -153,10 +150,8 @@ def replayed_run():
 
 
 @pytest.mark.parametrize("make", [example_run, large_run, replayed_run])
-def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(
-    browser, tmp_path, make
-):
-    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(tabs, tmp_path, make):
+    page = tabs(viewport={"width": 1440, "height": 1000})
     page.goto(write_html(make(), tmp_path / "report.html").as_uri())
     box = page.locator(".first").bounding_box()
     assert box["y"] + box["height"] <= 1000
@@ -170,7 +165,6 @@ def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(
     page.set_viewport_size({"width": 718, "height": 1047})  # A4 at 96 dpi less margins of 1 cm
     box = page.locator(".first").bounding_box()
     assert box["y"] + box["height"] <= 1047
-    page.close()
 
 
 def test_a_bar_of_the_staircase_opens_the_cases_that_lost_a_fact_there(at):
@@ -186,12 +180,11 @@ def test_a_bar_of_the_staircase_opens_the_cases_that_lost_a_fact_there(at):
     assert "rank 17, cutoff 5" in page.locator(".need").first.inner_text()
 
 
-def test_the_path_of_needs_fits_a_narrow_page(browser, report):
-    page = browser.new_page(viewport={"width": 390, "height": 844})
+def test_the_path_of_needs_fits_a_narrow_page(tabs, report):
+    page = tabs(viewport={"width": 390, "height": 844})
     for fragment in ("summary", "case=14", "retrieval"):
         page.goto(f"{report.as_uri()}#{fragment}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.close()
 
 
 def test_without_a_script_the_views_are_below_each_other(browser, report):
@@ -203,9 +196,8 @@ def test_without_a_script_the_views_are_below_each_other(browser, report):
     context.close()
 
 
-def test_what_was_not_measured_is_one_line_at_the_end_of_its_view(browser, tmp_path):
-    page = browser.new_page()
+def test_what_was_not_measured_is_one_line_at_the_end_of_its_view(tabs, tmp_path):
+    page = tabs()
     page.goto(f"{write_html(example_run(), tmp_path / 'report.html').as_uri()}#retrieval")
     line = page.locator("#retrieval > :last-child").inner_text()
     assert line.startswith("Not measured: other ways to retrieve (misslink whatif RUN); ")
-    page.close()

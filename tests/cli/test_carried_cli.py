@@ -69,6 +69,10 @@ def test_the_same_answers_keep_both_and_the_links_that_were_confirmed(before, ev
     assert not warnings(caplog)
     assert reuse_results(again, None) is again
     assert reuse_results(again, "other") is again
+    # What cannot be read is told, and the run stays.
+    Path("run/traces.jsonl").write_text("{", encoding="utf-8")
+    assert reuse_results(again, "run") == again
+    assert len(warnings(caplog)) == 1
 
 
 CHANGES = {
@@ -103,10 +107,3 @@ def test_another_k_and_another_judge_that_says_the_same_keep_neither(before, eva
         manifest["inputs"] = {**manifest["inputs"], name: "0.7"}
     again = read_run("other").model_copy(update={"manifest": manifest})
     assert reuse_results(again, "run").replay is None
-
-
-def test_what_cannot_be_read_is_told_and_the_run_stays(before, evaluated, caplog):
-    again = evaluated("other")
-    Path("run/traces.jsonl").write_text("{", encoding="utf-8")
-    assert reuse_results(again, "run") == again
-    assert len(warnings(caplog)) == 1

@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -29,6 +27,7 @@ from judged_app import (
 from misslink import evaluate
 from misslink.examples import load_example
 from misslink.judge.checks.dry_run import JudgingForecast
+from warm_program import start
 
 
 def test_a_dry_run_for_people_ends_by_saying_that_nothing_was_asked(misslink, judge_server):
@@ -213,22 +212,21 @@ def test_ctrl_c_waits_for_replies_that_are_paid_for_unless_it_comes_twice(
 
     judge_server.script = held
     options = ("--base-url", judge_server.url, "--concurrency", "4")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "misslink", *COMMAND, *options],
-        env={**os.environ, "OPENAI_API_KEY": "made-up"},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    four.wait(60)
-    process.send_signal(number)
-    while "waiting for judge calls in flight" not in (line := process.stderr.readline()):
-        assert line, "it did not wait"
-    if not patient:
-        process.send_signal(number)
-        assert process.wait(60) == code
-    released.set()
-    assert "finished work is saved" in process.communicate(timeout=60)[1]
-    assert process.returncode == code
+    os.mkfifo("stderr")
+    process = start([*COMMAND, *options], Path.cwd(), OPENAI_API_KEY="made-up")
+    with Path("stderr").open(encoding="utf-8") as stderr:
+        four.wait(60)
+        os.kill(process.pid, number)
+        while "waiting for judge calls in flight" not in (line := stderr.readline()):
+            assert line, "it did not wait"
+        if not patient:
+            os.kill(process.pid, number)
+            process.join(60)
+            assert process.exitcode == code
+        released.set()
+        assert "finished work is saved" in stderr.read()
+    process.join(60)
+    assert process.exitcode == code
     with closing(sqlite3.connect(".misslink/cache.sqlite")) as cache:
         assert cache.execute("SELECT COUNT(*) FROM replies").fetchone()[0] == 1 + 4 * patient
 

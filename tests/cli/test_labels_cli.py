@@ -1,7 +1,9 @@
 """Human labels on the command line: from the run, from several files, and wrong ones."""
 
 import json
+import shutil
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ def lines(path, rows):
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
-    """A gold set and traces, half of whose answers stand in the passage."""
+    """A gold set, traces, half of whose answers stand in the passage, and a run of them."""
     folder = tmp_path_factory.mktemp("given")
     gold = [
         {"id": f"c{at}", "question": f"When does ferry {at} leave?", "relevant": ["times"],
@@ -39,19 +41,21 @@ def given(tmp_path_factory):
     ]  # fmt: skip
     lines(folder / "gold.jsonl", gold)
     lines(folder / "traces.jsonl", traces)
+    with chdir(folder):
+        package.evaluate(
+            goldset=folder / "gold.jsonl",
+            traces=folder / "traces.jsonl",
+            embedding="none",
+            cache=folder / "cache.sqlite",
+            out="run",
+        )
     return folder
 
 
 @pytest.fixture
 def run(given):
-    package.evaluate(
-        goldset=given / "gold.jsonl",
-        traces=given / "traces.jsonl",
-        embedding="none",
-        cache=given / "cache.sqlite",
-        out="run",
-    )
-    return Path("run")
+    """A copy of their run for each test."""
+    return shutil.copytree(given / "run", Path("run"))
 
 
 def labels(annotator="ada", metric=METRIC, wrong=(3,), cases=range(SIZE)):

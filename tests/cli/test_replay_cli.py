@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from judge_server import JudgeServer
 from misslink.api.saved_run import SavedRun
 from misslink.cli import replay
 from misslink.io import RunStaging, read_run
@@ -49,14 +50,22 @@ def app_file(judge_server, monkeypatch, imports_forgotten):
     forget_stores()
 
 
-@pytest.fixture
-def write_run(judge_server):
-    def write(name="run", **manifest):
+@pytest.fixture(scope="module")
+def evaluated():
+    """A run of the app."""
+    with JudgeServer() as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", server.url)
         app = chain(retriever(corpus(**TOWNS)))
-        run = run_of(app, [case(town) for town in (*MISSED, "3")], judge_server)
-        assert failures(run) == ["retrieval_miss"] * 8 + ["passed"]
-        made = {key: value for key, value in {**run.manifest, **manifest}.items() if value != ""}
-        run = run.model_copy(update={"manifest": made})
+        run = run_of(app, [case(town) for town in (*MISSED, "3")], server)
+    forget_stores()
+    assert failures(run) == ["retrieval_miss"] * 8 + ["passed"]
+    return run
+
+
+@pytest.fixture
+def write_run(evaluated):
+    def write(name="run", **manifest):
+        run = evaluated.model_copy(update={"manifest": {**evaluated.manifest, **manifest}})
         with RunStaging(Path(name), {}, "work") as staging:
             staging.publish(run, lambda path: path.write_text("before", encoding="utf-8"))
         return name

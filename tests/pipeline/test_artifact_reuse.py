@@ -2,6 +2,7 @@
 
 import html
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,14 +65,28 @@ def put(out, **documents):
         Path(out / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A folder with a run, its cache, its calibration and its audit, and these two."""
+    folder = tmp_path_factory.mktemp("first")
+    evaluated(folder / "run", folder / "cache.sqlite")
+    return folder, kept(folder / "run")
+
+
 @pytest.fixture
-def place(tmp_path):
+def place(first, tmp_path):
+    """A copy of them for each test."""
+    shutil.copytree(first[0], tmp_path, dirs_exist_ok=True)
     return tmp_path / "run", tmp_path / "cache.sqlite"
 
 
-def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, caplog):
-    evaluated(*place)
-    calibration, audit = kept(place[0])
+@pytest.fixture
+def documents(first):
+    return first[1]
+
+
+def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, documents, caplog):
+    calibration, audit = documents
     again = evaluated(*place)
     assert (again.calibration, again.audit) == (calibration, audit)
     on_disk = read_run(place[0])
@@ -82,8 +97,6 @@ def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, caplog
 
 
 def test_other_answers_keep_neither_and_one_warning_says_how_to_make_them_anew(place, caplog):
-    evaluated(*place)
-    kept(place[0])
     again = evaluated(*place, bad=3)
     assert (again.calibration, again.audit) == (None, None)
     assert not (place[0] / "calibration.json").exists()
@@ -95,10 +108,9 @@ def test_other_answers_keep_neither_and_one_warning_says_how_to_make_them_anew(p
     assert f"misslink calibrate {run} --metric faithfulness  and" in said
 
 
-def test_a_calibration_holds_by_metric(place, caplog):
+def test_a_calibration_holds_by_metric(place, documents, caplog):
     """That of verdicts which are others now goes, and that of the same ones stays."""
-    evaluated(*place)
-    calibration, audit = kept(place[0])
+    calibration, audit = documents
     put(place[0], calibration={**calibration, "verdicts_sha256": "0" * 64})
     again = evaluated(*place)
     assert again.calibration == {**calibration["others"]["correctness"], "others": {}}
@@ -107,9 +119,8 @@ def test_a_calibration_holds_by_metric(place, caplog):
     assert said.endswith("--metric faithfulness")
 
 
-def test_a_run_with_labels_of_its_own_keeps_its_own_and_the_other_metrics(place):
-    evaluated(*place)
-    calibration, audit = kept(place[0])
+def test_a_run_with_labels_of_its_own_keeps_its_own_and_the_other_metrics(place, documents):
+    calibration, audit = documents
     again = evaluated(*place, labels=people("faithfulness")[:30])
     assert again.calibration["n"] == 30
     assert again.calibration["others"] == calibration["others"]
@@ -117,18 +128,13 @@ def test_a_run_with_labels_of_its_own_keeps_its_own_and_the_other_metrics(place)
 
 
 def test_what_cannot_be_read_is_told_and_the_run_is_made(place, caplog):
-    evaluated(*place)
-    kept(place[0])
     (place[0] / "verdicts.jsonl").write_text("{", encoding="utf-8")
     assert evaluated(*place).calibration is None
     assert any("cannot be read, and are not reused" in one for one in caplog.messages)
 
 
 def test_scores_that_have_moved_since_are_warned_of_and_kept(place, tmp_path, caplog):
-    evaluated(*place)
-    calibration, _ = kept(place[0])
-    path = tmp_path / "calibration.json"
-    path.write_text(json.dumps(calibration), encoding="utf-8")
+    path = place[0] / "calibration.json"
     same = evaluated(tmp_path / "same", place[1], calibration=path)
     assert same.summary["drift"] == {}
     moved = evaluated(tmp_path / "moved", place[1], bad=20, calibration=path)

@@ -70,12 +70,17 @@ def in_one_go(tmp_path_factory, cache):
     return evaluated(labels=lines(folder / "l.jsonl", labels()), cache=cache, out=folder / "run")
 
 
+@pytest.fixture(scope="module")
+def without_labels(cache):
+    return evaluated(cache=cache)
+
+
 def without(document, *names):
     return {name: value for name, value in document.items() if name not in names}
 
 
-def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, cache, in_one_go):
-    first = evaluated(cache=cache)
+def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, cache, in_one_go, without_labels):
+    first = without_labels
     kept = None
     for metric in METRICS:
         read = read_labels(labels())
@@ -123,12 +128,14 @@ def test_a_run_of_other_labels_is_another_run(tmp_path, cache):
     ],
     ids=["three labels", "one class", "another metric"],
 )
-def test_what_labels_cannot_carry_is_told_and_the_run_is_made(caplog, cache, said, note):
+def test_what_labels_cannot_carry_is_told_and_the_run_is_made(
+    caplog, cache, without_labels, said, note
+):
     run = evaluated(labels=said, cache=cache)
     assert any(note in warning["message"] for warning in run.summary["warnings"])
     assert any(note in one for one in caplog.messages)
     assert run.manifest["calibration"] is None
-    assert run.links == evaluated(cache=cache).links
+    assert run.links == without_labels.links
     assert run.calibration["n"] == len(said)  # what can be said of them is kept
 
 
