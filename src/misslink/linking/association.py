@@ -90,11 +90,7 @@ class _LinkedCases:
 
 
 def summarize_association(
-    run: Run,
-    links: Sequence[Outcome] | None = None,
-    *,
-    own: Collection[str] = (),
-    seed: int = 0,
+    run: Run, links: Sequence[Outcome] | None = None, *, own: Collection[str] = (), seed: int = 0
 ) -> dict[str, RiskAssociation]:
     """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
 

@@ -59,10 +59,7 @@ class DenseSearch:
     """
 
     def __init__(
-        self,
-        texts: Sequence[str],
-        embedder: Embedder,
-        vectors: NDArray[np.float32] | None = None,
+        self, texts: Sequence[str], embedder: Embedder, vectors: NDArray[np.float32] | None = None
     ) -> None:
         self._texts = texts
         self.embedder = embedder

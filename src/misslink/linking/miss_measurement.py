@@ -29,17 +29,9 @@ from typing import TYPE_CHECKING
 from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import cosine_rows, fuse_rankings, rank_at, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
-from misslink.linking.missed_passages import (
-    PassagePool,
-    find_missed_passages,
-    shared_stem_share,
-)
+from misslink.linking.missed_passages import PassagePool, find_missed_passages, shared_stem_share
 from misslink.parts import by_case, light_items
-from misslink.retrieval import (
-    RetrievalOutcome,
-    relevant_ids,
-    retrieval_outcome,
-)
+from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.stats.roc import CaseScore
 from misslink.text.normalization import content_stems
 from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace

@@ -20,11 +20,7 @@ from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.claim_support import PairRelations, judge_claim_needs, link_claims
-from misslink.linking.miss_measurement import (
-    MissMeasurements,
-    measure_misses,
-    word_questions,
-)
+from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
 from misslink.linking.missed_passages import (
     list_searches,
     locate_losses,
