@@ -270,12 +270,10 @@ async def measure_misses(
         among=among,
         dense=semantic.ranks([(case.id, passage.id) for case, passage in located], among.position),
     )
-    matches = [match for one in observed for match in one.outcome.found]
-    whole = sum(match.need.evidence is not None and not match.split for match in matches)
-    whole += sum(
-        miss.missed.evidence is not None and miss.passage is not None and not miss.halves
-        for _, miss in misses
-    )
+    matches = (match for one in observed for match in one.outcome.found)
+    cut = [match.split for match in matches if match.need.evidence is not None]
+    read = (miss for _, miss in misses if miss.missed.evidence is not None)
+    cut += [bool(miss.halves) for miss in read if miss.halves or miss.passage is not None]
     return MissMeasurements(
         missed={
             one.case.id: tuple(measurer.classify(one.case, miss) for miss in one.missed)
@@ -285,8 +283,8 @@ async def measure_misses(
         pairs=pairs,
         embedding=embedder.name if embedder is not None and semantic.questions else None,
         corpus=len(corpus) if corpus is not None else None,
-        whole=whole,
-        split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
+        whole=cut.count(False),
+        split=cut.count(True),
         pool=pool,
         prompted_before=_prompted_before(cases, trace_of, k),
         searches=any(trace.calls for trace in light_items(traces)),

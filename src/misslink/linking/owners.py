@@ -72,16 +72,8 @@ _DATA_STAGES = {
     "stale_passage": "index",
     "passage_altered": "prompt",
 }
-_STAGE_MODES: Mapping[str, FailureMode] = {
-    "index": "not_indexed",
-    "prompt": "dropped_from_prompt",
-    "filter": "retrieval_miss",
-    "rank": "retrieval_miss",
-    "unknown": "retrieval_miss",
-}
-
-
-_UNLOCATED: Mapping[str, tuple[FailureMode, str]] = {
+# The modes of the stages that are not the retriever's, and what says so where no passage is known.
+_STAGE_MODES: Mapping[str, tuple[FailureMode, str]] = {
     "search": ("not_searched", "no_search"),
     "prompt": ("dropped_from_prompt", "all_dropped"),
     "index": ("not_indexed", "nothing_in_corpus"),
@@ -528,7 +520,8 @@ class OwnerRules:
             named = (c for c in self.locator.candidates if c.miss.passage_id == tie.passage_id)
             candidate = next(named, candidate)
         miss, clue = candidate.miss, dict(candidate.clue)
-        mode = clue.pop("mode", None) or _STAGE_MODES[candidate.lost_at]
+        stage_mode, _ = _STAGE_MODES.get(candidate.lost_at, ("retrieval_miss", ""))
+        mode = clue.pop("mode", stage_mode)
         code = "passage_missing" if candidate.labelled else "found_by_search"
         if clue.get("reason_code") == "stale_passage":
             mode = "conflicting_sources"
@@ -542,7 +535,7 @@ class OwnerRules:
 
     def _explain_unlocated(self, index: int | None, need: Need) -> FailureEvidence:
         """A need that is not in the prompt, and of which no passage is known that holds it."""
-        if why := _UNLOCATED.get(need.lost_at or ""):
+        if why := _STAGE_MODES.get(need.lost_at or ""):
             return _because(*why, index)
         if self.known.trace.unmeasured:  # nobody saw what was retrieved
             return _because("inconclusive", "unknown_sufficiency", index)
