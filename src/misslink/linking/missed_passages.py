@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import MissEvidence
@@ -176,26 +177,21 @@ class PassagePool:
 
     @cached_property
     def _starts(self) -> list[int]:
-        starts = [0]
-        for text in self._folded:
-            starts.append(starts[-1] + len(text) + len(_SEPARATOR))
-        return starts
+        return [0, *accumulate(len(text) + len(_SEPARATOR) for text in self._folded)]
 
     @cached_property
     def _joined(self) -> str:
         """All folded texts: one search in it is a hundred times as fast as one in each."""
         return _SEPARATOR.join(self._folded)
 
-    @cached_property
-    def _by_length(self) -> list[tuple[int, ...]]:
-        return sorted((len(text), position) for position, text in enumerate(self._folded))
-
     def _candidates(self, evidence: str) -> list[Passage]:
         """Passages with the start or the end of the evidence, or within it, as carriers of a part are."""
         length = min(_PROBE_LENGTH, -(-len(evidence) // 4))
-        shorter = self._by_length[bisect_left(self._by_length, (length,)) :]
-        shorter = shorter[: bisect_left(shorter, (len(evidence),))]
-        positions = {position for _, position in shorter if self._folded[position] in evidence}
+        longest = len(evidence)
+        sizes = (
+            (at, text) for at, text in enumerate(self._folded) if length <= len(text) < longest
+        )
+        positions = {at for at, text in sizes if text in evidence}
         for probe in (evidence[:length], evidence[-length:]):
             offset = self._joined.find(probe) if probe else -1
             while offset >= 0:
@@ -249,15 +245,11 @@ def find_missed_passages(
         return ()
     context, cutoff = trace.context(k), retrieval_cutoff(trace, k)
     compared = trace.retrieved[:_MAX_COMPARED]
-    duplicates = first_duplicates([passage.text for passage in compared])
+    firsts = first_duplicates([passage.text for passage in compared])
+    copied = [None if first is None else compared[first].id for first in firsts]
     competitors = [
-        CompetingPassage(
-            passage_id=passage.id,
-            rank=rank,
-            score=passage.score,
-            duplicate_of=None if first is None else compared[first].id,
-        )
-        for rank, (passage, first) in enumerate(zip(compared, duplicates, strict=True), start=1)
+        CompetingPassage(passage_id=one.id, rank=rank, score=one.score, duplicate_of=copy)
+        for rank, (one, copy) in enumerate(zip(compared, copied, strict=True), start=1)
     ]
     in_context = {passage.id for passage in context}
     repeats = sum(c.duplicate_of is not None and c.passage_id in in_context for c in competitors)

@@ -9,6 +9,7 @@ from typing import Any
 
 from misslink.documents import MetricWithLabels, MissingLabelDocument, MissingLabelsDocument
 from misslink.errors import InputError
+from misslink.io.atomic import atomic_write
 from misslink.parts import LazyMapping, by_case, light_items, select_items
 from misslink.retrieval import (
     LabelledNeed,
@@ -236,15 +237,11 @@ def write_labelled_cases(
         # The dates of `asked_at` are the only values that JSON does not know.
         text = json.dumps(line, ensure_ascii=False, default=str)
         lines.append(valid_text(text) + "\n")
+    if lines and Path(path).exists():
+        problem = "it is there already, and a review may be in it; name another file"
+        raise InputError(problem, path=path)
     if lines:
-        try:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write("".join(lines))
-        except FileExistsError:
-            problem = "it is there already, and a review may be in it; name another file"
-            raise InputError(problem, path=path) from None
-        except OSError as trouble:
-            raise InputError(f"it cannot be written: {trouble.strerror}", path=path) from None
+        atomic_write("".join(lines), Path(path))
     return len(lines)
 
 

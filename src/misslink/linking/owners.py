@@ -125,8 +125,7 @@ async def link_case(
     examined = failed or (known.declined_unlabelled and level == "unlabelled")
     asked = examined and any(need.source == "question" for need in needs)
     found: tuple[RetrievalMiss, ...] = ()
-    unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
-    if examined and (queries := search_queries(known, level, needs, unseen=unseen)):
+    if examined and (queries := search_queries(known, level, needs)):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
         misses = locate_losses(measured.search(queries, trace, k), trace, case.judged_question)
@@ -135,8 +134,7 @@ async def link_case(
     candidates = search.candidates(missed, found) if examined or missed else ()
     bad = known.bad_claims if failed else ()
     told = known
-    asks = judge is not None and failed
-    if asks and NeedLocator(known, level, candidates).contradicts_judge(needs):
+    if failed and NeedLocator(known, level, candidates).contradicts_judge(needs):
         told = replace(known, sufficient_judge="unknown")
     said: PairRelations = {}
     if judge is not None and examined and _decides(told, level, candidates):
@@ -203,18 +201,18 @@ def _retrieval_level(outcome: RetrievalOutcome, missed: Sequence[RetrievalMiss])
     return outcome.retrieval if len(missed) == needed else "partial"
 
 
-def search_queries(
-    known: AnswerOutcome, level: str, needs: Sequence[Need], *, unseen: bool = False
-) -> list[str]:
+def search_queries(known: AnswerOutcome, level: str, needs: Sequence[Need]) -> list[str]:
     """The queries of the search that stands for missing labels; empty where nothing is searched.
 
     The question comes first, then the needs and the bad claims. Labels name no passage there, or
     all that they name is in the prompt and a judge finds it lacking, or it has not the words of a
-    need (`unseen`).
+    need.
     """
-    unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
-    lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
-    if known.has_no_answer or not (unlabelled or lacking):
+    is_open = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
+    if level == "hit" and known.sufficient_judge != "yes":
+        shown = NeedLocator(known, level)
+        is_open = shown.denied or shown.lacks_words_of(needs)
+    if known.has_no_answer or not is_open:
         return []
     texts = [known.case.judged_question, *(need.text for need in needs if need.text)]
     return list(dict.fromkeys([*texts, *(claim.text for _, claim in known.bad_claims)]))
@@ -470,7 +468,7 @@ class OwnerRules:
         if claim.support != "supported" or not claim.evidence:
             return False
         if not self.known.by_heuristic:
-            return self.known.answers_all
+            return self.known.addressed == 1
         cited = claim.evidence[0]
         text = next((p.text for p in self.known.context if p.id == cited.passage_id), "")
         asked = content_stems(self.known.case.judged_question)
@@ -487,7 +485,7 @@ class OwnerRules:
         if known.declined:
             code = "declined" if (known.trace.answer or "").strip() else "answered_nothing"
             return _because("over_refused", code, passage=self._first_relevant)
-        if known.unknown_reason is not None and known.addressed is not False:
+        if known.unknown_reason is not None and known.addressed != 0:
             return _because("inconclusive", "unknown_sufficiency")
         used = {item.passage_id for claim in self._supported for item in claim.evidence}
         if not used:
