@@ -29,7 +29,16 @@ from misslink.text.near_duplicates import (
     passage_words,
 )
 from misslink.text.normalization import content_stems, fold, stems
-from misslink.types import CompetingPassage, LossStep, Passage, RetrievalMiss, Search, Trace
+from misslink.types import (
+    CompetingPassage,
+    LossStep,
+    MissStatus,
+    Passage,
+    Reason,
+    RetrievalMiss,
+    Search,
+    Trace,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -253,45 +262,63 @@ def find_missed_passages(
     ]
     in_context = {passage.id for passage in context}
     repeats = sum(c.duplicate_of is not None and c.passage_id in in_context for c in competitors)
-    ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
     evidence, shares = [], shown_shares(trace)
     for missed in outcome.missed:
         passage, halves = _locate_passage(missed, trace, pool)
         rank, id_, text = missed.true_rank, missed.passage_id, missed.text
-        lacking = None
         if passage is not None:
             id_, text = passage.id, passage.text
-        elif rank is None and not halves and pool.lacks(as_need(missed)):
-            lacking = len(pool.passages)
+        outside = _dropped_from_prompt(trace, context, id_, rank, shares.get(id_))
+        status: MissStatus = "dropped_from_prompt" if outside else "not_retrieved"
+        if passage is None and rank is None and not halves and pool.lacks(as_need(missed)):
+            # Known not to be there; not merely that the retriever did not reach it.
+            outside = Reason(code="not_in_corpus", passages=len(pool.passages))
+            status = "not_indexed"
         above = [c for c in competitors if c.passage_id != id_ and (rank is None or c.rank < rank)]
         update = {
             "passage_id": id_,
             "text": text,
+            "status": status,
             "above": tuple(above[:_MAX_RIVALS]),
             "distance": rank - cutoff if rank is not None and rank > cutoff else None,
             "measured": {"duplicates_in_context": float(repeats)} if context else {},
         }
-        behind = (other.id for other in context if rank is not None and ranks[other.id] > rank)
         twins = (o.id for o in context if text is not None and is_near_duplicate(o.text, text))
         evidence.append(
             MissEvidence(
                 missed=missed.model_copy(update=update),
                 k=len(context) or cutoff,
-                retrieved=id_ in ranks,
-                prompt_seen=trace.prompted is not None,
-                overtaken_by=next(behind, None),
-                lacking=lacking,
+                outside=outside,
                 halves=halves,
                 crowd=sum(competitor.duplicate_of is not None for competitor in above),
                 twin=next(twins, None),
                 passage=passage,
                 last=context[-1].id if context else None,
-                inner_rank=inner_rank(trace, id_),
-                shown=shares.get(id_),
                 by_words=any(_KEYWORD_SEARCH.search(call.retriever) for call in trace.calls),
             )
         )
     return tuple(evidence)
+
+
+def _dropped_from_prompt(
+    trace: Trace, context: Sequence[Passage], id_: str, rank: int | None, share: float | None
+) -> Reason | None:
+    """What shows that a passage was found, and a later step of the search or the app left it out.
+
+    A search inside another one, such as that of a reranking retriever, which did not return it, or the
+    retriever. `share` is that of its text in the prompt, where a part of it is there.
+    """
+    calls = [call for call in trace.calls if id_ in call.passages]
+    if calls and all(call.nested for call in calls):
+        best = min(call.passages.index(id_) + 1 for call in calls)
+        return Reason(code="dropped_in_search", rank=best)
+    ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
+    if id_ not in ranks or trace.prompted is None or rank is None:
+        return None
+    if share is not None:
+        return Reason(code="cut", rank=rank, share=share)
+    behind = next((other.id for other in context if ranks[other.id] > rank), None)
+    return Reason(code="dropped_from_prompt", rank=rank, behind=behind)
 
 
 def _locate_passage(
@@ -344,17 +371,6 @@ def list_searches(trace: Trace, outcome: RetrievalOutcome) -> tuple[Search, ...]
         )
         missing = [need for need in missing if need not in found]
     return tuple(searches)
-
-
-def inner_rank(trace: Trace, passage_id: str) -> int | None:
-    """The rank of a passage in a search inside another one, such as that of a reranking retriever.
-
-    None where the outer search returned it, too.
-    """
-    calls = [call for call in trace.calls if passage_id in call.passages]
-    if not all(call.nested for call in calls):
-        return None
-    return min((call.passages.index(passage_id) + 1 for call in calls), default=None)
 
 
 def locate_losses(

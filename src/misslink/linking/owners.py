@@ -134,7 +134,7 @@ async def link_case(
     candidates = search.candidates(missed, found) if examined or missed else ()
     bad = known.bad_claims if failed else ()
     told = known
-    if failed and NeedLocator(known, level, candidates).contradicts_judge(needs):
+    if judge and failed and NeedLocator(known, level, candidates).contradicts_judge(needs):
         told = replace(known, sufficient_judge="unknown")
     said: PairRelations = {}
     if judge is not None and examined and _decides(told, level, candidates):
