@@ -130,11 +130,6 @@ class MissMeasurements:
             prompted_before={name: self.prompted_before.get(name, {}) for name in ids},
         )
 
-    @property
-    def lacks_fact(self) -> Callable[[str, str], bool] | None:
-        """As `PassagePool.lacks_fact`; None without a full list of the index."""
-        return self.pool.lacks_fact if self.pool.listed else None
-
     def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
         """The passage of the index that is clearly most about the question; None where none is.
 

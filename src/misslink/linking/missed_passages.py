@@ -349,8 +349,6 @@ def as_need(missed: RetrievalMiss) -> LabelledNeed:
 
 def list_searches(trace: Trace, outcome: RetrievalOutcome) -> tuple[Search, ...]:
     """Return the searches of a case in order; a search inside of another is part of it."""
-    if not trace.calls:
-        return ()
     missing = [match.need for match in outcome.found]
     missing += map(as_need, outcome.missed)
     passages = {passage.id: passage for passage in (*trace.retrieved, *trace.deeper)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -67,18 +68,13 @@ def find_missing_labels(
     for place, score in enumerate(light_items(verdicts)):
         if _is_model_verdict(score) and score.case_id in link_of and score.case_id in trace_of:
             places_of.setdefault(score.case_id, {})[score.metric] = place
-    return tuple(
-        label
+    of_case = {id_: LazyMapping(places, verdicts.__getitem__) for id_, places in places_of.items()}
+    found = (
+        _missing_labels_of_case(case, trace_of[case.id], of_case[case.id], link_of[case.id], k)
         for case in cases
-        if case.id in places_of
-        for label in _missing_labels_of_case(
-            case,
-            trace_of[case.id],
-            LazyMapping(places_of[case.id], verdicts.__getitem__),
-            link_of[case.id],
-            k,
-        )
+        if case.id in of_case
     )
+    return tuple(chain.from_iterable(found))
 
 
 def _missing_labels_of_case(

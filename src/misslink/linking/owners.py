@@ -150,7 +150,7 @@ async def link_case(
         said,
         failed=failed,
         asked=measured.place_question(case.judged_question, trace, k) if asked else None,
-        lacks=measured.lacks_fact,
+        lacks=measured.pool.lacks_fact if measured.pool.listed else None,
         unsearched=search.is_absent,
     )
     table = locator.table(needs) if examined else locator.passed_table(needs)
@@ -330,7 +330,8 @@ class OwnerRules:
     def _behind(self) -> dict[int, LocatedNeed | None]:
         """By bad claim, or by any where none is, the need of the reference that it is about.
 
-        It shares most words with it, of those that the answer contradicts where there are any.
+        It shares most words with it, and half of its own; or, of those that the answer contradicts,
+        most words.
         """
         rows, found = self.table.rows, dict[int, LocatedNeed | None]()
         facts = [(r, content_stems(r.need.text)) for r in rows if r.need.source == "reference"]
@@ -338,7 +339,8 @@ class OwnerRules:
             words = content_stems(claim.text)
             shared = [(len(words & stems), row) for row, stems in facts]
             denied = [one for one in shared if one[1].need.stated == "contradicts"]
-            _, found[index] = max(denied or shared, key=itemgetter(0), default=(0, None))
+            count, best = max(denied or shared, key=itemgetter(0), default=(0, None))
+            found[index] = best if denied or 2 * count >= max(len(words), 1) else None
         return found
 
     @cached_property
