@@ -330,12 +330,28 @@ class NeedLocator:
         return LocatedNeed(need.model_copy(update=at | {"true_rank": miss.true_rank}), candidate)
 
     def find_shown(self, need: Need) -> Passage | None:
-        """The shown passage that holds a need by its words, one on the subject before others."""
+        """The shown passage that holds a need by its words, or the first of several that do.
+
+        One on the subject goes first, and several are on it together.
+        """
         if need.source == "question":
             return self.asked
         if need.source == "label":
             return next((each for each in self._shown if each.id == need.passage_id), None)
-        return next((each for each in self._ordered if self.holds(each.text, need)), None)
+        for passage in self._ordered:
+            if self.holds(passage.text, need):
+                return passage
+        *_, own, alone = _subject(need.text, self.known.case.judged_question)
+        parts = list[Passage]()
+        found: set[str] = set()
+        for passage in () if alone else self._ordered:
+            if more := own.intersection(passage_words(passage.text)) - found:
+                parts.append(passage)
+                found |= more
+        if len(parts) < _SEVERAL or len(found) < _MIN_JOINED * len(own):
+            return None
+        joined = " ".join(part.text for part in parts)
+        return parts[0] if self._is_on_subject(joined) and self.holds(joined, need) else None
 
     def holds(self, text: str, need: Need) -> bool:
         """Whether a passage alone holds a need, by its words."""
@@ -367,6 +383,9 @@ def drop_repeats(
     )
 
 
+# Of the words that a claim has beyond its question: in several passages together, each with some
+# that the others lack.
+_MIN_JOINED, _SEVERAL = 0.75, 2
 _NUMBER = re.compile(r"\d+")
 _NUMBERED_NAME = re.compile(r"([^\W\d_]+)[ -]?(\d+|\b[A-Z])\b")
 
