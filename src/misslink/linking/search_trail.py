@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import Any
 
 from misslink.linking.miss_measurement import MissMeasurements
-from misslink.linking.missed_passages import NAME
+from misslink.linking.missed_passages import NAME, subject_names
 from misslink.linking.needs import Candidate
 from misslink.matching import is_negated
 from misslink.text.near_duplicates import passage_words
-from misslink.text.normalization import STOPWORDS, fold, stems
+from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, RetrieverCall, Trace
 
+_AND = re.compile(r",|\b(?:and|und|et|y)\b")
 _DENIAL = "not"
 _WORD = re.compile(r"[^\W_][\w'-]+")
 
@@ -104,12 +105,24 @@ class SearchTrail:
         if kept <= asked and _DENIAL in asked - kept:  # a word in its place might say it, too
             return {"query": queries[-1], "reason_code": "negation_left_out"}
         swapped = self._asks_for_another(held, asked, kept)
-        if not (mostly or swapped):
+        if not (mostly or swapped or self._leaves_out(held, kept)):
             return None
         if turn := self.measured.prompted_before.get(case.id, {}).get(passage_id):
             return {"query": queries[-1], "reason_code": "prompted_before", "turn": turn}
         code = f"{'standalone' if case.history else 'question'}_finds_it"
         return {"query": queries[-1], "reason_code": code}
+
+    def _leaves_out(self, held: set[str], kept: set[str]) -> bool:
+        """Whether the queries leave out one of the things asked, and the passage is on none of the others.
+
+        What all of them are asked of, names and what queries and passage share, does not count.
+        """
+        question = self.case.judged_question
+        subject = subject_names(question) | (kept & held)
+        parts = [content_stems(part) - subject for part in _AND.split(question)]
+        return any(part & kept for part in parts) and any(
+            part and part.isdisjoint(kept) for part in parts
+        )
 
     def _asks_for_another(self, held: set[str], asked: set[str], kept: set[str]) -> bool:
         """Whether the queries lack words that passage and question share, and add none of its words.
