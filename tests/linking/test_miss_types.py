@@ -7,13 +7,14 @@ from scipy.stats import binom
 
 from misslink.linking.miss_types import (
     MIN_PAIRS,
-    MISS_STATUSES,
     MISS_TYPES,
     MissEvidence,
     classify_miss,
 )
+from misslink.linking.missed_passages import PassagePool, find_missed_passages
 from misslink.render.miss_sentences import MISS_LABELS, miss_type_advice
-from misslink.types import CompetingPassage, MissStatus, MissType, RetrievalMiss
+from misslink.retrieval import retrieval_outcome
+from misslink.types import Case, CompetingPassage, MissType, Passage, RetrievalMiss, Trace
 
 ABOVE = (CompetingPassage(passage_id="r", rank=1, score=0.2, cosine=0.8),)
 
@@ -32,7 +33,6 @@ def miss_types(one):
 
 def test_every_subtype_has_one_rule_and_a_recommendation():
     assert list(MISS_TYPES) == list(get_args(MissType))
-    assert ["not_retrieved", *MISS_STATUSES] == list(get_args(MissStatus))
     advice = [miss_type_advice(name) for name in MISS_LABELS]
     assert len(set(advice)) == len(advice)
     assert all(text.endswith((".", ".)")) for text in [*advice, miss_type_advice(None)])
@@ -84,22 +84,25 @@ def test_what_the_store_ranks_within_k_and_the_retriever_never_returns_is_filter
 
 
 @pytest.mark.parametrize(
-    ("fields", "expected"),
+    ("rank", "prompted", "expected"),
     [
-        ({"retrieved": True, "prompt_seen": True, "rank": 5}, "dropped_from_prompt"),
-        ({"retrieved": True, "prompt_seen": True, "rank": 12}, "dropped_from_prompt"),
-        ({"retrieved": True, "prompt_seen": False, "rank": 5}, None),
-        ({"retrieved": False, "prompt_seen": True, "rank": 5}, None),
-        (
-            {"retrieved": True, "prompt_seen": True, "rank": 9, "overtaken_by": "z"},
-            "dropped_from_prompt",
-        ),
+        (5, ["1"], "dropped_from_prompt"),
+        (12, ["1"], "dropped_from_prompt"),
+        (9, ["10"], "dropped_from_prompt"),  # one behind it is there
+        (6, None, "not_retrieved"),
+        (None, ["1"], "not_retrieved"),
     ],
 )
-def test_dropped_needs_to_be_retrieved_in_time_and_a_prompt_that_was_seen(fields, expected):
-    found = classify_miss(miss(**fields))
-    assert found.kind == expected
-    assert found.miss_type is None
+def test_dropped_needs_to_be_retrieved_and_a_prompt_that_was_seen(rank, prompted, expected):
+    passages = [Passage(id=str(at), text=f"Text {at}.", rank=at) for at in range(1, 13)]
+    case = Case(id="c", question="q?", relevant=[str(rank)])
+    trace = Trace(case_id="c", retrieved=passages, prompted=prompted, answer="a")
+    outcome = retrieval_outcome(case, trace, 5)
+    (found,) = map(
+        classify_miss, find_missed_passages(trace, outcome, PassagePool([trace], None), 5)
+    )
+    assert found.status == expected
+    assert found.miss_type == ("below_cutoff" if rank == 6 else None)
 
 
 @pytest.mark.parametrize(("crowd", "expected"), [(1, "below_cutoff"), (2, "duplicate_crowding")])

@@ -39,10 +39,8 @@ class AnswerOutcome:
         Unknown where no verdict decides it, or the deciding one is uncertain.
     declined : bool or None
         Whether the app declined to answer; a blank answer declines.
-    addressed : bool or None
-        Whether the answer addresses the question, by a model judge.
-    answers_all : bool
-        Whether a model judge says that it answers the whole question.
+    addressed : float or None
+        How much of the question the answer addresses, by a model judge: 0, 0.5 or 1.
     correct : bool or None
         The label of the correctness verdict, as the share of correct answers counts it.
     complete : bool or None
@@ -69,8 +67,7 @@ class AnswerOutcome:
     relevant: frozenset[str]
     answer: Faithful
     declined: bool | None
-    addressed: bool | None
-    answers_all: bool
+    addressed: float | None
     correct: bool | None
     complete: bool | None
     reference_claims: tuple[Claim, ...]
@@ -115,9 +112,6 @@ class AnswerOutcome:
         relevant = frozenset(relevant_ids(case, context))
         if outcome.retrieval == "unlabelled":
             relevant = judged_relevant & {passage.id for passage in context}
-        addressed = None
-        if not by_heuristic and response is not None and response.value is not None:
-            addressed = response.value > 0
         word = sufficiency.value if sufficiency else None
         known = cls(
             case=case,
@@ -126,8 +120,7 @@ class AnswerOutcome:
             relevant=relevant,
             answer=answer,
             declined=declined,
-            addressed=addressed,
-            answers_all=bool(addressed and response and response.value == 1),
+            addressed=None if by_heuristic or response is None else response.value,
             correct=correct,
             complete=None if declined else _is_complete(trace, completeness, response),
             reference_claims=completeness.claims if completeness else (),
@@ -192,7 +185,7 @@ class AnswerOutcome:
             return self.declined is False
         if self.answer == "unfaithful" or False in (self.correct, self.complete):
             return True
-        return bool(self.bad_claims) or (self.addressed is False and self.correct is not True)
+        return bool(self.bad_claims) or (self.addressed == 0 and self.correct is not True)
 
     def undecided(self, sufficient: Sufficiency) -> str | None:
         """Why it is not known whether a case failed that did not show it; None where it passed."""
@@ -242,7 +235,7 @@ class AnswerOutcome:
         What a relevant passage supports and the reference does not mention is no error, and neither
         is what does not answer the question.
         """
-        if claim.correct is not None or self.correct is not False or self.addressed is False:
+        if claim.correct is not None or self.correct is not False or self.addressed == 0:
             return claim.correct is False
         rests_on = {item.passage_id for item in claim.evidence}
         return rests_on.isdisjoint(self.relevant)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from misslink.calibration_document import CalibrationDocument, ErrorTest
+from misslink.calibration_document import ErrorTest
 from misslink.documents import (
     AdjustedRisks,
     Answers,
@@ -36,7 +36,7 @@ from misslink.stats.exposure import (
     powered_exposure_risks,
     rated_exposure_risks,
 )
-from misslink.types import Case, Estimate, Outcome, Reason, Run, Scored, Trace
+from misslink.types import Case, Estimate, Outcome, Reason, Run, Trace
 
 # p of heterogeneity below which strata are said to disagree; the customary one
 _HETEROGENEITY_P = 0.05
@@ -65,18 +65,17 @@ def _is_bad(link: Outcome, metric: str) -> bool | None:
 class _LinkedCases:
     """Cases with their exposure and their cluster, in the order of the links.
 
-    ``by`` says what decides the exposure, ``calibrations`` are the judge's by metric, ``own`` the
-    metrics whose labels are of this run's verdicts.
+    ``by`` says what decides the exposure, ``own`` are the metrics whose labels are of this run's
+    verdicts.
     """
 
+    run: Run
     links: Sequence[Outcome]
     by: str | None
     exposures: Mapping[str, str]
     clusters: Mapping[str, Hashable]
     cases: Mapping[str, Case]
     traces: Mapping[str, Trace]
-    verdicts: Sequence[Scored]
-    calibrations: Mapping[str, CalibrationDocument]
     own: Collection[str]
     seed: int
 
@@ -90,11 +89,7 @@ class _LinkedCases:
 
 
 def summarize_association(
-    run: Run,
-    links: Sequence[Outcome] | None = None,
-    *,
-    own: Collection[str] = (),
-    seed: int = 0,
+    run: Run, links: Sequence[Outcome] | None = None, *, own: Collection[str] = (), seed: int = 0
 ) -> dict[str, RiskAssociation]:
     """Return the blocks ``link`` and ``link_correctness`` of ``summary.json``.
 
@@ -114,18 +109,8 @@ def summarize_association(
     """
     links = run.outcomes if links is None else links
     by, exposures = case_exposures(links)
-    linked = _LinkedCases(
-        links=links,
-        by=by,
-        exposures=exposures,
-        clusters=cluster_cases(run.cases),
-        cases=by_case(run.cases),
-        traces=by_case(run.traces),
-        verdicts=run.scores,
-        calibrations=calibrations_of(run),
-        own=own,
-        seed=seed,
-    )
+    clusters, cases, traces = cluster_cases(run.cases), by_case(run.cases), by_case(run.traces)
+    linked = _LinkedCases(run, links, by, exposures, clusters, cases, traces, own, seed)
     return {
         "link": _associate(linked, "faithfulness"),
         "link_correctness": _associate(linked, "correctness"),
@@ -206,11 +191,11 @@ def _correct(linked: _LinkedCases, metric: str) -> dict[str, Estimate]:
 
     All scored verdicts count, those of the uncertain band too; answers that decline are left out.
     """
-    calibration = linked.calibrations.get(metric)
+    calibration = calibrations_of(linked.run).get(metric)
     declined = {link.case_id for link in linked.links if link.answer == "declined"}
     scores = {
         verdict.case_id: verdict.value if verdict.probability is None else verdict.probability
-        for verdict in linked.verdicts
+        for verdict in linked.run.scores
         if verdict.metric == metric and verdict.status == "scored"
     }
     good = {
@@ -240,7 +225,7 @@ def _correct(linked: _LinkedCases, metric: str) -> dict[str, Estimate]:
 
 def _judge_error(linked: _LinkedCases, metric: str) -> ErrorTest:
     """Whether the judge errs alike at each exposure, by its calibration."""
-    calibration = linked.calibrations.get(metric)
+    calibration = calibrations_of(linked.run).get(metric)
     why = describe_reason(Reason(code="few_to_compare" if calibration else "not_calibrated"))
     if calibration is None:
         return ErrorTest(tested=False, differs=None, p=None, reason=why)

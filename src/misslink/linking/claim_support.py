@@ -232,13 +232,7 @@ def _read_reply(
 
 
 def _locate_quote(
-    quote: str,
-    number: int | None,
-    claim: str,
-    passages: Texts,
-    question: str,
-    *,
-    supports: bool,
+    quote: str, number: int | None, claim: str, passages: Texts, question: str, *, supports: bool
 ) -> tuple[str, str] | None:
     """The passage that holds a quote, and the quote as it is written there.
 

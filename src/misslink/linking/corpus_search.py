@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from misslink.text.bm25 import Bm25Index
@@ -34,17 +35,18 @@ class LexicalSearch:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
-        self._index: Bm25Index | None = None
+
+    @cached_property
+    def _index(self) -> Bm25Index:
+        return Bm25Index(map(stems, self._texts))
 
     async def rank(self, questions: Sequence[str], depth: int) -> list[list[int]]:
         """Places of the passages that share a stem with a question, best first, at most `depth`."""
-        return await asyncio.to_thread(self._rank, questions, depth)
 
-    def _rank(self, questions: Sequence[str], depth: int) -> list[list[int]]:
-        if self._index is None:
-            self._index = Bm25Index(map(stems, self._texts))
-        scores = (self._index.scores(stems(question)) for question in questions)
-        return [top_places(row, depth, above=0) for row in scores]
+        def first(question: str) -> list[int]:
+            return top_places(self._index.scores(stems(question)), depth, above=0)
+
+        return await asyncio.to_thread(lambda: list(map(first, questions)))
 
 
 class DenseSearch:
@@ -59,10 +61,7 @@ class DenseSearch:
     """
 
     def __init__(
-        self,
-        texts: Sequence[str],
-        embedder: Embedder,
-        vectors: NDArray[np.float32] | None = None,
+        self, texts: Sequence[str], embedder: Embedder, vectors: NDArray[np.float32] | None = None
     ) -> None:
         self._texts = texts
         self.embedder = embedder

@@ -200,9 +200,7 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
     known = [o for o in whatif.options if o.newly_retrieved is not None] if whatif else []
     fixes = []
     for name, rule in FIXES.items():
-        completed = {
-            case_id: rank for case_id, (rank, fixed_by) in lost.items() if name in fixed_by
-        }
+        completed = {id_: rank for id_, (rank, fixed_by) in lost.items() if name in fixed_by}
         # Among the passages of the traces alone, a rank by words is only a lower bound.
         measured = rule.measured and (bool(summary.diagnosis.corpus) or name != "hybrid_search")
         basis: Literal["measured_rank", "at_most", "whatif"]
@@ -224,22 +222,11 @@ def rank_fixes(run: Run) -> tuple[Fix, ...]:
         if recall and recall.winner is None:  # what-if saw no detectable difference in recall
             evidence = Reason(code="not_enough_data")
         if completed:
-            fixes.append(
-                Fix(
-                    name,
-                    rule.kind,
-                    rule.owner,
-                    len(completed),
-                    len(lost),
-                    basis,
-                    tuple(completed),
-                    avoided,
-                    evidence,
-                    max(completed.values()) if name == "larger_k" else None,
-                    option.name if option else None,
-                )
-            )
-    return tuple(sorted(fixes, key=_order))
+            reached = len(completed), len(lost), basis, tuple(completed)
+            k = max(completed.values()) if name == "larger_k" else None
+            tried_as = option.name if option else None
+            fixes.append(Fix(name, rule.kind, rule.owner, *reached, avoided, evidence, k, tried_as))
+    return tuple(sorted(fixes, key=lambda fix: (fix.basis == "at_most", -fix.retrieves)))
 
 
 def _best_option(tried: Sequence[WhatIfOption]) -> WhatIfOption | None:
@@ -266,10 +253,6 @@ def _evidence(avoided: Estimate) -> Reason:
     if avoided.low is None or avoided.high is None:
         return avoided.reason_code or Reason(code="not_enough_data")
     return Reason(code="fix_gains" if avoided.low > 0 else "not_enough_data")
-
-
-def _order(fix: Fix) -> tuple[bool, int]:
-    return fix.basis == "at_most", -fix.retrieves
 
 
 def weak_modes(run: Run) -> frozenset[str]:

@@ -29,17 +29,9 @@ from typing import TYPE_CHECKING
 from misslink.case_fields import conversation_turns
 from misslink.linking.corpus_search import cosine_rows, fuse_rankings, rank_at, top_places
 from misslink.linking.miss_types import MissEvidence, classify_miss
-from misslink.linking.missed_passages import (
-    PassagePool,
-    find_missed_passages,
-    shared_stem_share,
-)
+from misslink.linking.missed_passages import PassagePool, find_missed_passages, shared_stem_share
 from misslink.parts import by_case, light_items
-from misslink.retrieval import (
-    RetrievalOutcome,
-    relevant_ids,
-    retrieval_outcome,
-)
+from misslink.retrieval import RetrievalOutcome, relevant_ids, retrieval_outcome
 from misslink.stats.roc import CaseScore
 from misslink.text.normalization import content_stems
 from misslink.types import Case, Passage, RetrievalMiss, Scored, Trace
@@ -137,11 +129,6 @@ class MissMeasurements:
             outcomes={name: self.outcomes[name] for name in ids},
             prompted_before={name: self.prompted_before.get(name, {}) for name in ids},
         )
-
-    @property
-    def lacks_fact(self) -> Callable[[str, str], bool] | None:
-        """As `PassagePool.lacks_fact`; None without a full list of the index."""
-        return self.pool.lacks_fact if self.pool.listed else None
 
     def place_question(self, question: str, trace: Trace, k: int) -> Passage | None:
         """The passage of the index that is clearly most about the question; None where none is.
@@ -278,12 +265,10 @@ async def measure_misses(
         among=among,
         dense=semantic.ranks([(case.id, passage.id) for case, passage in located], among.position),
     )
-    matches = [match for one in observed for match in one.outcome.found]
-    whole = sum(match.need.evidence is not None and not match.split for match in matches)
-    whole += sum(
-        miss.missed.evidence is not None and miss.passage is not None and not miss.halves
-        for _, miss in misses
-    )
+    matches = (match for one in observed for match in one.outcome.found)
+    cut = [match.split for match in matches if match.need.evidence is not None]
+    read = (miss for _, miss in misses if miss.missed.evidence is not None)
+    cut += [bool(miss.halves) for miss in read if miss.halves or miss.passage is not None]
     return MissMeasurements(
         missed={
             one.case.id: tuple(measurer.classify(one.case, miss) for miss in one.missed)
@@ -293,8 +278,8 @@ async def measure_misses(
         pairs=pairs,
         embedding=embedder.name if embedder is not None and semantic.questions else None,
         corpus=len(corpus) if corpus is not None else None,
-        whole=whole,
-        split=sum(match.split for match in matches) + sum(bool(m.halves) for _, m in misses),
+        whole=cut.count(False),
+        split=cut.count(True),
         pool=pool,
         prompted_before=_prompted_before(cases, trace_of, k),
         searches=any(trace.calls for trace in light_items(traces)),

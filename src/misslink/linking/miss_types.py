@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from misslink.render.reasons import describe_reasons
-from misslink.types import MissStatus, MissType, Passage, Reason, RetrievalMiss
+from misslink.types import MissType, Passage, Reason, RetrievalMiss
 
 # Known pairs that a percentile needs. With 20 of them, a pair that in truth is no lower than the
 # lowest 30% stands in the lowest tenth (2 or fewer below it) by chance in 4% of cases; with 13
@@ -32,14 +32,8 @@ class MissEvidence:
         With ``measured`` and ``above``.
     k : int
         How many passages the app puts in its prompt.
-    retrieved : bool
-        Whether the retriever returned it.
-    prompt_seen : bool
-        Whether it is known which passages reached the prompt.
-    overtaken_by : str or None
-        A passage ranked behind it that reached the prompt.
-    lacking : int or None
-        How many passages the corpus has that does not hold it.
+    outside : Reason or None
+        What shows that it was lost outside of the retriever, as its status says.
     halves : sequence of str
         Ids of the two passages over which a chunk boundary cuts the evidence.
     pairs : int
@@ -54,20 +48,13 @@ class MissEvidence:
         The last passage of the context.
     standalone : str or None
         The standalone question that was measured in place of the question.
-    inner_rank : int or None
-        Its rank in a search inside another one, which did not return it.
-    shown : float or None
-        Share of its text in the prompt, where a part of it is there.
     by_words : bool
         Whether the app's own search is one by words.
     """
 
     missed: RetrievalMiss
     k: int
-    retrieved: bool = False
-    prompt_seen: bool = False
-    overtaken_by: str | None = None
-    lacking: int | None = None
+    outside: Reason | None = None
     halves: Sequence[str] = ()
     pairs: int = 0
     crowd: int = 0
@@ -75,8 +62,6 @@ class MissEvidence:
     passage: Passage | None = None
     last: str | None = None
     standalone: str | None = None
-    inner_rank: int | None = None
-    shown: float | None = None
     by_words: bool = False
 
     @property
@@ -90,19 +75,17 @@ class MissEvidence:
 
 
 def classify_miss(evidence: MissEvidence) -> RetrievalMiss:
-    """Return the missed passage with its status, its miss type, others that fit, and the reason.
+    """Return the missed passage with its miss type, others that fit, and the reason.
 
     The first rule of `MISS_TYPES` that fits gives the miss type; None where none does, and for a
     passage that is not in the index or was dropped before the prompt.
     """
-    status, fitting = "not_retrieved", dict[str | None, Reason]()
-    for name, rule in MISS_STATUSES.items():
-        if not fitting and (reason := rule(evidence)):
-            status, fitting = name, {None: reason}
-    if not fitting:
-        found = ((name, rule(evidence)) for name, rule in MISS_TYPES.items())
-        fitting = {name: reason for name, reason in found if reason}
-    miss_type, reason = next(iter(fitting.items()), (None, _unexplained(evidence)))
+    found = (
+        () if evidence.outside else ((name, rule(evidence)) for name, rule in MISS_TYPES.items())
+    )
+    fitting: dict[MissType | None, Reason] = {name: reason for name, reason in found if reason}
+    unexplained = evidence.outside or _unexplained(evidence)
+    miss_type, reason = next(iter(fitting.items()), (None, unexplained))
     reasons = [reason]
     if evidence.twin is not None:
         reasons.append(Reason(code="twin_in_prompt", passage=evidence.twin))
@@ -110,29 +93,11 @@ def classify_miss(evidence: MissEvidence) -> RetrievalMiss:
         reasons.append(Reason(code="standalone_measured", question=evidence.standalone))
     return evidence.missed.model_copy(
         update={
-            "status": status,
             "miss_type": miss_type,
             "also": tuple(fitting)[1:],
             "reason": describe_reasons(reasons),
         }
     )
-
-
-def not_indexed(evidence: MissEvidence) -> Reason | None:
-    """The corpus is known not to hold it; not merely that the retriever did not reach it."""
-    lacking = evidence.lacking
-    return None if lacking is None else Reason(code="not_in_corpus", passages=lacking)
-
-
-def dropped_from_prompt(evidence: MissEvidence) -> Reason | None:
-    """It was retrieved, and a later step of the search or the app left it out."""
-    if evidence.inner_rank is not None:
-        return Reason(code="dropped_in_search", rank=evidence.inner_rank)
-    if not (evidence.retrieved and evidence.prompt_seen) or evidence.rank is None:
-        return None
-    if evidence.shown is not None:
-        return Reason(code="cut", rank=evidence.rank, share=evidence.shown)
-    return Reason(code="dropped_from_prompt", rank=evidence.rank, behind=evidence.overtaken_by)
 
 
 def split_evidence(evidence: MissEvidence) -> Reason | None:
@@ -229,11 +194,6 @@ def _unexplained(evidence: MissEvidence) -> Reason:
 
 Rule = Callable[[MissEvidence], Reason | None]  # the evidence; None if it does not fit
 
-# Where a passage was lost, if not in the retriever; the failure mode says it, not the miss type.
-MISS_STATUSES: dict[MissStatus, Rule] = {
-    "not_indexed": not_indexed,
-    "dropped_from_prompt": dropped_from_prompt,
-}
 # The first rule that fits gives the miss type, so the cheapest fix that retrieves the passage
 # comes before those that may.
 MISS_TYPES: dict[MissType, Rule] = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from misslink.linking.miss_types import MissEvidence
@@ -28,7 +29,16 @@ from misslink.text.near_duplicates import (
     passage_words,
 )
 from misslink.text.normalization import content_stems, fold, stems
-from misslink.types import CompetingPassage, LossStep, Passage, RetrievalMiss, Search, Trace
+from misslink.types import (
+    CompetingPassage,
+    LossStep,
+    MissStatus,
+    Passage,
+    Reason,
+    RetrievalMiss,
+    Search,
+    Trace,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -176,26 +186,21 @@ class PassagePool:
 
     @cached_property
     def _starts(self) -> list[int]:
-        starts = [0]
-        for text in self._folded:
-            starts.append(starts[-1] + len(text) + len(_SEPARATOR))
-        return starts
+        return [0, *accumulate(len(text) + len(_SEPARATOR) for text in self._folded)]
 
     @cached_property
     def _joined(self) -> str:
         """All folded texts: one search in it is a hundred times as fast as one in each."""
         return _SEPARATOR.join(self._folded)
 
-    @cached_property
-    def _by_length(self) -> list[tuple[int, ...]]:
-        return sorted((len(text), position) for position, text in enumerate(self._folded))
-
     def _candidates(self, evidence: str) -> list[Passage]:
         """Passages with the start or the end of the evidence, or within it, as carriers of a part are."""
         length = min(_PROBE_LENGTH, -(-len(evidence) // 4))
-        shorter = self._by_length[bisect_left(self._by_length, (length,)) :]
-        shorter = shorter[: bisect_left(shorter, (len(evidence),))]
-        positions = {position for _, position in shorter if self._folded[position] in evidence}
+        longest = len(evidence)
+        sizes = (
+            (at, text) for at, text in enumerate(self._folded) if length <= len(text) < longest
+        )
+        positions = {at for at, text in sizes if text in evidence}
         for probe in (evidence[:length], evidence[-length:]):
             offset = self._joined.find(probe) if probe else -1
             while offset >= 0:
@@ -249,57 +254,71 @@ def find_missed_passages(
         return ()
     context, cutoff = trace.context(k), retrieval_cutoff(trace, k)
     compared = trace.retrieved[:_MAX_COMPARED]
-    duplicates = first_duplicates([passage.text for passage in compared])
+    firsts = first_duplicates([passage.text for passage in compared])
+    copied = [None if first is None else compared[first].id for first in firsts]
     competitors = [
-        CompetingPassage(
-            passage_id=passage.id,
-            rank=rank,
-            score=passage.score,
-            duplicate_of=None if first is None else compared[first].id,
-        )
-        for rank, (passage, first) in enumerate(zip(compared, duplicates, strict=True), start=1)
+        CompetingPassage(passage_id=one.id, rank=rank, score=one.score, duplicate_of=copy)
+        for rank, (one, copy) in enumerate(zip(compared, copied, strict=True), start=1)
     ]
     in_context = {passage.id for passage in context}
     repeats = sum(c.duplicate_of is not None and c.passage_id in in_context for c in competitors)
-    ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
     evidence, shares = [], shown_shares(trace)
     for missed in outcome.missed:
         passage, halves = _locate_passage(missed, trace, pool)
         rank, id_, text = missed.true_rank, missed.passage_id, missed.text
-        lacking = None
         if passage is not None:
             id_, text = passage.id, passage.text
-        elif rank is None and not halves and pool.lacks(as_need(missed)):
-            lacking = len(pool.passages)
+        outside = _dropped_from_prompt(trace, context, id_, rank, shares.get(id_))
+        status: MissStatus = "dropped_from_prompt" if outside else "not_retrieved"
+        if passage is None and rank is None and not halves and pool.lacks(as_need(missed)):
+            # Known not to be there; not merely that the retriever did not reach it.
+            outside = Reason(code="not_in_corpus", passages=len(pool.passages))
+            status = "not_indexed"
         above = [c for c in competitors if c.passage_id != id_ and (rank is None or c.rank < rank)]
         update = {
             "passage_id": id_,
             "text": text,
+            "status": status,
             "above": tuple(above[:_MAX_RIVALS]),
             "distance": rank - cutoff if rank is not None and rank > cutoff else None,
             "measured": {"duplicates_in_context": float(repeats)} if context else {},
         }
-        behind = (other.id for other in context if rank is not None and ranks[other.id] > rank)
         twins = (o.id for o in context if text is not None and is_near_duplicate(o.text, text))
         evidence.append(
             MissEvidence(
                 missed=missed.model_copy(update=update),
                 k=len(context) or cutoff,
-                retrieved=id_ in ranks,
-                prompt_seen=trace.prompted is not None,
-                overtaken_by=next(behind, None),
-                lacking=lacking,
+                outside=outside,
                 halves=halves,
                 crowd=sum(competitor.duplicate_of is not None for competitor in above),
                 twin=next(twins, None),
                 passage=passage,
                 last=context[-1].id if context else None,
-                inner_rank=inner_rank(trace, id_),
-                shown=shares.get(id_),
                 by_words=any(_KEYWORD_SEARCH.search(call.retriever) for call in trace.calls),
             )
         )
     return tuple(evidence)
+
+
+def _dropped_from_prompt(
+    trace: Trace, context: Sequence[Passage], id_: str, rank: int | None, share: float | None
+) -> Reason | None:
+    """What shows that a passage was found, and a later step of the search or the app left it out.
+
+    A search inside another one, such as that of a reranking retriever, which did not return it, or the
+    retriever. `share` is that of its text in the prompt, where a part of it is there.
+    """
+    calls = [call for call in trace.calls if id_ in call.passages]
+    if calls and all(call.nested for call in calls):
+        best = min(call.passages.index(id_) + 1 for call in calls)
+        return Reason(code="dropped_in_search", rank=best)
+    ranks = {passage.id: rank for rank, passage in enumerate(trace.retrieved, start=1)}
+    if id_ not in ranks or trace.prompted is None or rank is None:
+        return None
+    if share is not None:
+        return Reason(code="cut", rank=rank, share=share)
+    behind = next((other.id for other in context if ranks[other.id] > rank), None)
+    return Reason(code="dropped_from_prompt", rank=rank, behind=behind)
 
 
 def _locate_passage(
@@ -330,8 +349,6 @@ def as_need(missed: RetrievalMiss) -> LabelledNeed:
 
 def list_searches(trace: Trace, outcome: RetrievalOutcome) -> tuple[Search, ...]:
     """Return the searches of a case in order; a search inside of another is part of it."""
-    if not trace.calls:
-        return ()
     missing = [match.need for match in outcome.found]
     missing += map(as_need, outcome.missed)
     passages = {passage.id: passage for passage in (*trace.retrieved, *trace.deeper)}
@@ -352,17 +369,6 @@ def list_searches(trace: Trace, outcome: RetrievalOutcome) -> tuple[Search, ...]
         )
         missing = [need for need in missing if need not in found]
     return tuple(searches)
-
-
-def inner_rank(trace: Trace, passage_id: str) -> int | None:
-    """The rank of a passage in a search inside another one, such as that of a reranking retriever.
-
-    None where the outer search returned it, too.
-    """
-    calls = [call for call in trace.calls if passage_id in call.passages]
-    if not all(call.nested for call in calls):
-        return None
-    return min((call.passages.index(passage_id) + 1 for call in calls), default=None)
 
 
 def locate_losses(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from misslink.documents import MetricWithLabels, MissingLabelDocument, MissingLabelsDocument
 from misslink.errors import InputError
+from misslink.io.atomic import atomic_write
 from misslink.parts import LazyMapping, by_case, light_items, select_items
 from misslink.retrieval import (
     LabelledNeed,
@@ -66,18 +68,13 @@ def find_missing_labels(
     for place, score in enumerate(light_items(verdicts)):
         if _is_model_verdict(score) and score.case_id in link_of and score.case_id in trace_of:
             places_of.setdefault(score.case_id, {})[score.metric] = place
-    return tuple(
-        label
+    of_case = {id_: LazyMapping(places, verdicts.__getitem__) for id_, places in places_of.items()}
+    found = (
+        _missing_labels_of_case(case, trace_of[case.id], of_case[case.id], link_of[case.id], k)
         for case in cases
-        if case.id in places_of
-        for label in _missing_labels_of_case(
-            case,
-            trace_of[case.id],
-            LazyMapping(places_of[case.id], verdicts.__getitem__),
-            link_of[case.id],
-            k,
-        )
+        if case.id in of_case
     )
+    return tuple(chain.from_iterable(found))
 
 
 def _missing_labels_of_case(
@@ -236,15 +233,11 @@ def write_labelled_cases(
         # The dates of `asked_at` are the only values that JSON does not know.
         text = json.dumps(line, ensure_ascii=False, default=str)
         lines.append(valid_text(text) + "\n")
+    if lines and Path(path).exists():
+        problem = "it is there already, and a review may be in it; name another file"
+        raise InputError(problem, path=path)
     if lines:
-        try:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write("".join(lines))
-        except FileExistsError:
-            problem = "it is there already, and a review may be in it; name another file"
-            raise InputError(problem, path=path) from None
-        except OSError as trouble:
-            raise InputError(f"it cannot be written: {trouble.strerror}", path=path) from None
+        atomic_write("".join(lines), Path(path))
     return len(lines)
 
 

@@ -80,7 +80,7 @@ def list_needs(known: AnswerOutcome, outcome: RetrievalOutcome) -> tuple[Need, .
     """Return what a right answer has to have, and whether the answer states it."""
     if known.has_no_answer:
         return ()
-    unsaid = "omits" if known.declined or known.addressed is False else None
+    unsaid = "omits" if known.declined or known.addressed == 0 else None
     if known.reference_claims:
         return tuple(
             Need(text=claim.text, source="reference", stated=_STATED[claim.support])
@@ -178,10 +178,8 @@ class NeedLocator:
         )
 
     def lacks_words_of(self, needs: Sequence[Need]) -> bool:
-        """Whether the matcher finds a need of the reference in no shown passage, and no judge does."""
-        return self.known.sufficient_judge == "unknown" and any(
-            need.source == "reference" and self.find_shown(need) is None for need in needs
-        )
+        """Whether the matcher finds a need of the reference in no shown passage."""
+        return any(need.source == "reference" and self.find_shown(need) is None for need in needs)
 
     @property
     def denied(self) -> bool:

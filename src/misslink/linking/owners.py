@@ -20,11 +20,7 @@ from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.protocol import Judge
 from misslink.linking.answer_outcome import AnswerOutcome
 from misslink.linking.claim_support import PairRelations, judge_claim_needs, link_claims
-from misslink.linking.miss_measurement import (
-    MissMeasurements,
-    measure_misses,
-    word_questions,
-)
+from misslink.linking.miss_measurement import MissMeasurements, measure_misses, word_questions
 from misslink.linking.missed_passages import (
     list_searches,
     locate_losses,
@@ -42,7 +38,6 @@ from misslink.linking.needs import (
     keeps_subject,
     list_needs,
     stated_sufficiency,
-    states_claim,
 )
 from misslink.linking.search_trail import SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
@@ -67,7 +62,6 @@ from misslink.types import (
 # A stale copy says the same but for a few words. `is_near_duplicate` would pass over short ones:
 # one changed word of twenty changes three of its shingles.
 _MIN_COPY_JACCARD = 0.6
-_SHARED = 0.5  # of a claim's content words, that it shares with the need behind it
 _DATA_STAGES = {
     "reference_contradicts_label": "data",
     "reference_contradicted": "data",
@@ -76,16 +70,8 @@ _DATA_STAGES = {
     "stale_passage": "index",
     "passage_altered": "prompt",
 }
-_STAGE_MODES: Mapping[str, FailureMode] = {
-    "index": "not_indexed",
-    "prompt": "dropped_from_prompt",
-    "filter": "retrieval_miss",
-    "rank": "retrieval_miss",
-    "unknown": "retrieval_miss",
-}
-
-
-_UNLOCATED: Mapping[str, tuple[FailureMode, str]] = {
+# The modes of the stages that are not the retriever's, and what says so where no passage is known.
+_STAGE_MODES: Mapping[str, tuple[FailureMode, str]] = {
     "search": ("not_searched", "no_search"),
     "prompt": ("dropped_from_prompt", "all_dropped"),
     "index": ("not_indexed", "nothing_in_corpus"),
@@ -139,8 +125,7 @@ async def link_case(
     examined = failed or (known.declined_unlabelled and level == "unlabelled")
     asked = examined and any(need.source == "question" for need in needs)
     found: tuple[RetrievalMiss, ...] = ()
-    unseen = failed and level == "hit" and NeedLocator(known, level).lacks_words_of(needs)
-    if examined and (queries := search_queries(known, level, needs, unseen=unseen)):
+    if examined and (queries := search_queries(known, level, needs)):
         if measured.deepen:  # for the true ranks of what is found
             trace = await measured.deepen(case, trace, lambda _: True)
         misses = locate_losses(measured.search(queries, trace, k), trace, case.judged_question)
@@ -149,8 +134,7 @@ async def link_case(
     candidates = search.candidates(missed, found) if examined or missed else ()
     bad = known.bad_claims if failed else ()
     told = known
-    asks = judge is not None and failed
-    if asks and NeedLocator(known, level, candidates).contradicts_judge(needs):
+    if judge and failed and NeedLocator(known, level, candidates).contradicts_judge(needs):
         told = replace(known, sufficient_judge="unknown")
     said: PairRelations = {}
     if judge is not None and examined and _decides(told, level, candidates):
@@ -168,7 +152,7 @@ async def link_case(
         said,
         failed=failed,
         asked=measured.place_question(case.judged_question, trace, k) if asked else None,
-        lacks=measured.lacks_fact,
+        lacks=measured.pool.lacks_fact if measured.pool.listed else None,
         unsearched=search.is_absent,
     )
     table = locator.table(needs) if examined else locator.passed_table(needs)
@@ -217,18 +201,18 @@ def _retrieval_level(outcome: RetrievalOutcome, missed: Sequence[RetrievalMiss])
     return outcome.retrieval if len(missed) == needed else "partial"
 
 
-def search_queries(
-    known: AnswerOutcome, level: str, needs: Sequence[Need], *, unseen: bool = False
-) -> list[str]:
+def search_queries(known: AnswerOutcome, level: str, needs: Sequence[Need]) -> list[str]:
     """The queries of the search that stands for missing labels; empty where nothing is searched.
 
     The question comes first, then the needs and the bad claims. Labels name no passage there, or
     all that they name is in the prompt and a judge finds it lacking, or it has not the words of a
-    need (`unseen`).
+    need.
     """
-    unlabelled = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
-    lacking = level == "hit" and (unseen or known.sufficient_judge in {"partly", "no"})
-    if known.has_no_answer or not (unlabelled or lacking):
+    is_open = level not in {*LABELLED, "not_needed"} and known.trace.unmeasured is None
+    if level == "hit" and known.sufficient_judge != "yes":
+        shown = NeedLocator(known, level)
+        is_open = shown.denied or shown.lacks_words_of(needs)
+    if known.has_no_answer or not is_open:
         return []
     texts = [known.case.judged_question, *(need.text for need in needs if need.text)]
     return list(dict.fromkeys([*texts, *(claim.text for _, claim in known.bad_claims)]))
@@ -346,25 +330,19 @@ class OwnerRules:
 
     @cached_property
     def _behind(self) -> dict[int, LocatedNeed | None]:
-        """By bad claim, or by any where none is, the need that it is about.
+        """By bad claim, or by any where none is, the need of the reference that it is about.
 
-        It contradicts it, shares half of its words, or its passage.
+        It shares most words with it, and half of its own; or, of those that the answer contradicts,
+        most words.
         """
         rows, found = self.table.rows, dict[int, LocatedNeed | None]()
         facts = [(r, content_stems(r.need.text)) for r in rows if r.need.source == "reference"]
         for index, claim in self.known.bad_claims or enumerate(self.known.claims):
             words = content_stems(claim.text)
             shared = [(len(words & stems), row) for row, stems in facts]
-            count, best = max(shared, key=itemgetter(0), default=(0, None))
-            if claim.correct is False and best:
-                denied = (one for one in shared if one[1].need.stated == "contradicts")
-                _, best = max(denied, key=itemgetter(0), default=(0, best))
-            elif not words or count < _SHARED * len(words):
-                tie = self.ties.get(index)
-                tied = (row for row in rows if tie and row.need.passage_id == tie.passage_id)
-                is_question = bool(rows) and rows[0].need.source == "question"
-                best = rows[0] if is_question else next(tied, None)
-            found[index] = best
+            denied = [one for one in shared if one[1].need.stated == "contradicts"]
+            count, best = max(denied or shared, key=itemgetter(0), default=(0, None))
+            found[index] = best if denied or 2 * count >= max(len(words), 1) else None
         return found
 
     @cached_property
@@ -431,20 +409,11 @@ class OwnerRules:
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
         for item, text in zip(claim.evidence, texts, strict=True):
             relevant, own = item.passage_id in known.relevant, holder == item.passage_id
-            told = (relevant or answers or holder in full) and (
-                derived or says_beyond(content_stems(item.quote), claim.text, question)
-            )
+            told = derived or says_beyond(content_stems(item.quote), claim.text, question)
             about = told and subject_names(question) <= passage_words(
                 " ".join(texts) if derived else text
             )
-            misread = (
-                need is not None
-                and (content_stems(claim.text) - content_stems(need.need.text)).isdisjoint(
-                    passage_words(text)
-                )
-                and states_claim(item.quote, need.need.text, question)
-            )
-            if misread or (relevant and own and not about):
+            if relevant and own and not about:
                 return _because("contradicts_context", "states_reference", index, item)
             labelled = self.level in LABELLED
             if (own or holder is None) and (
@@ -456,10 +425,10 @@ class OwnerRules:
                 return _because("gold_suspect", code, index, item)
             if told and holder in full and keeps_subject(question, full[holder], text):
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
-        lost = need if need is not None and need.is_lost else self._standing_in
         suspect = holder is None and claim.correct is False and known.sufficient_judge == "yes"
         why = _SAYS_OTHERWISE if suspect else ("distracted", "irrelevant_passage")
-        return self._explain_upstream(index, need, lost) or _because(*why, index, cited)
+        upstream = self._explain_upstream(index, need, need or self._standing_in)
+        return upstream or _because(*why, index, cited)
 
     def _explain_beside_reference(self) -> FailureEvidence | None:
         """Why a faithful answer to the question does not state the reference; None of any other answer.
@@ -485,7 +454,7 @@ class OwnerRules:
         if claim.support != "supported" or not claim.evidence:
             return False
         if not self.known.by_heuristic:
-            return self.known.answers_all
+            return self.known.addressed == 1
         cited = claim.evidence[0]
         text = next((p.text for p in self.known.context if p.id == cited.passage_id), "")
         asked = content_stems(self.known.case.judged_question)
@@ -502,7 +471,7 @@ class OwnerRules:
         if known.declined:
             code = "declined" if (known.trace.answer or "").strip() else "answered_nothing"
             return _because("over_refused", code, passage=self._first_relevant)
-        if known.unknown_reason is not None and known.addressed is not False:
+        if known.unknown_reason is not None and known.addressed != 0:
             return _because("inconclusive", "unknown_sufficiency")
         used = {item.passage_id for claim in self._supported for item in claim.evidence}
         if not used:
@@ -535,7 +504,8 @@ class OwnerRules:
             named = (c for c in self.locator.candidates if c.miss.passage_id == tie.passage_id)
             candidate = next(named, candidate)
         miss, clue = candidate.miss, dict(candidate.clue)
-        mode = clue.pop("mode", None) or _STAGE_MODES[candidate.lost_at]
+        stage_mode, _ = _STAGE_MODES.get(candidate.lost_at, ("retrieval_miss", ""))
+        mode = clue.pop("mode", stage_mode)
         code = "passage_missing" if candidate.labelled else "found_by_search"
         if clue.get("reason_code") == "stale_passage":
             mode = "conflicting_sources"
@@ -551,7 +521,7 @@ class OwnerRules:
         """A need that is not in the prompt, and of which no passage is known that holds it."""
         if need.lost_at == "index" and need.by == "judge":
             return _because("not_indexed", "reference_not_found", index)
-        if why := _UNLOCATED.get(need.lost_at or ""):
+        if why := _STAGE_MODES.get(need.lost_at or ""):
             return _because(*why, index)
         if self.known.trace.unmeasured:  # nobody saw what was retrieved
             return _because("inconclusive", "unknown_sufficiency", index)
@@ -577,9 +547,8 @@ class OwnerRules:
         of what it was before a part of it was cut.
         """
         known, rests_on = self.known, {item.passage_id for item in claim.evidence}
-        trusted = known.relevant if self.level in LABELLED or not known.by_heuristic else ()
         holder = need.need.passage_id if need else None
-        told = [(one.id, one.text) for one in known.context if one.id in {holder, *trusted}]
+        told = [(one.id, one.text) for one in known.context if one.id in {holder, *known.relevant}]
         missed = [(each.miss.passage_id, each) for each in self.locator.candidates]
         told += [(id_, each.text) for id_, each in missed if each.labelled or id_ == holder]
         cited = [one.text for one in known.context if one.id in rests_on]

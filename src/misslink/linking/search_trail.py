@@ -83,7 +83,7 @@ class SearchTrail:
             is_cut = miss.passage_id in self.trace.shown
             return "prompt", {"reason_code": "passage_cut"} if is_cut else {}
         if self.is_absent:
-            return "search", {"reason_code": "no_search", "mode": "not_searched"}
+            return "search", {"reason_code": "no_search"}
         if self._calls and (clue := self._lost_words(miss.passage_id) or self._wrong_hop(miss)):
             return "search", {"mode": "lost_context", **clue}
         return "filter" if miss.miss_type == "filtered_out" else "rank", {}
