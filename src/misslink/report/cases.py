@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
@@ -135,8 +136,7 @@ def _rank_values(run: Run) -> tuple[Mapping[str, float | None], ...]:
     return tuple(of_each.values())
 
 
-@dataclass(frozen=True)
-class VerdictRow:
+class VerdictRow(NamedTuple):
     """One metric's verdict on a case, beside the annotators' label.
 
     ``label`` is 'good', 'bad' or "". ``people`` is the annotators' label, "" without one, and
@@ -291,14 +291,12 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         case = run.cases[number - 1]
         link, case_verdicts = links.get(case.id), list(verdicts.get(case.id, ()))
         again, people = replays.get(case.id, ()), labels.get(case.id, {})
-        entry = _case_entry(
-            number, case, traces.get(case.id), link, case_verdicts, again, people, k
-        )
+        fix = None
         if link and link.failed and link.failure:
             owner = FAILURE_MODES[link.failure].owner
-            own = fixes.get(number) if owner in _FIXABLE else None
-            entry = replace(entry, fix=own or modes.get(link.failure))
-        entries.append(entry)
+            fix = (fixes.get(number) if owner in _FIXABLE else None) or modes.get(link.failure)
+        trace = traces.get(case.id)
+        entries.append(_case_entry(number, case, trace, link, case_verdicts, again, people, k, fix))
     return tuple(entries)
 
 
@@ -311,6 +309,7 @@ def _case_entry(
     replays: tuple[str, ...],
     people: Mapping[str, HumanLabel],
     k: int,
+    fix: LinkedCases | None,
 ) -> CaseEntry:
     from misslink.retrieval import relevant_ids  # imports numpy
 
@@ -368,7 +367,7 @@ def _case_entry(
         summary=_summarize_case(link, trace, claims, k)
         if link and link.failure in FAILURES
         else (),
-        fix=None,
+        fix=fix,
         basis=_BASIS.get(link.basis, "") if link else "",
         replays=replays,
         answer=(trace.answer or "") if trace else "",
