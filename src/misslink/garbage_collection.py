@@ -1,4 +1,4 @@
-"""How often Python looks for garbage while a run is made or shown."""
+"""How often Python looks for garbage."""
 
 from __future__ import annotations
 

@@ -391,6 +391,8 @@ def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[dict[str, Any]
 
     return [
         _without_empty({"end": units(end), "kind": kind, "claims": claims, "ends": ends})
+        if kind
+        else {"end": units(end)}
         for _, end, kind, claims, ends in pieces
     ]
 
