@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -291,12 +291,14 @@ def build_case_entries(run: Run, k: int, most: int | None = None) -> tuple[CaseE
         case = run.cases[number - 1]
         link, case_verdicts = links.get(case.id), list(verdicts.get(case.id, ()))
         again, people = replays.get(case.id, ()), labels.get(case.id, {})
-        fix = None
+        entry = _case_entry(
+            number, case, traces.get(case.id), link, case_verdicts, again, people, k
+        )
         if link and link.failed and link.failure:
             owner = FAILURE_MODES[link.failure].owner
-            fix = (fixes.get(number) if owner in _FIXABLE else None) or modes.get(link.failure)
-        trace = traces.get(case.id)
-        entries.append(_case_entry(number, case, trace, link, case_verdicts, again, people, k, fix))
+            own = fixes.get(number) if owner in _FIXABLE else None
+            entry = replace(entry, fix=own or modes.get(link.failure))
+        entries.append(entry)
     return tuple(entries)
 
 
@@ -309,7 +311,6 @@ def _case_entry(
     replays: tuple[str, ...],
     people: Mapping[str, HumanLabel],
     k: int,
-    fix: LinkedCases | None,
 ) -> CaseEntry:
     from misslink.retrieval import relevant_ids  # imports numpy
 
@@ -367,7 +368,7 @@ def _case_entry(
         summary=_summarize_case(link, trace, claims, k)
         if link and link.failure in FAILURES
         else (),
-        fix=fix,
+        fix=None,
         basis=_BASIS.get(link.basis, "") if link else "",
         replays=replays,
         answer=(trace.answer or "") if trace else "",
