@@ -104,7 +104,7 @@ _SCROLLED = """(looking) => new Promise((done) => {
 
 def written(folder: Path) -> dict[str, float | None]:
     """Write the page of a run folder, and its table: CPU seconds, peak memory and sizes."""
-    from misslink.engines.local import reduced_gc
+    from misslink.garbage_collection import reduced_gc
     from misslink.io import read_run
     from misslink.report import case_table as parquet
     from misslink.report.cases import page_size

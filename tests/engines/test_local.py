@@ -1,12 +1,10 @@
 """The local engine keeps the order, the bound, and the first error."""
 
 import asyncio
-import gc
 import weakref
 
 import pytest
 
-from misslink.engines.local import reduced_gc
 from misslink.timeouts import map_concurrently
 
 
@@ -163,14 +161,3 @@ def test_whoever_stops_waiting_stops_the_work():
 
     asyncio.run(stopped())
     assert sorted(ended) == [0, 1]
-
-
-def test_thresholds_of_the_garbage_collector_are_restored_after_overlapping_runs():
-    before = gc.get_threshold()
-    first, second = reduced_gc(), reduced_gc()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    assert gc.get_threshold()[0] >= 50_000
-    second.__exit__(None, None, None)
-    assert gc.get_threshold() == before

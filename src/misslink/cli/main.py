@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from copy import copy
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -21,6 +22,7 @@ from misslink.cli.help import COMMAND_PANELS, SHOW_ALL, arrange_help
 from misslink.cli.options import option
 from misslink.cli.output import end_despite_hung_threads, print_line
 from misslink.errors import InputError, MisslinkError
+from misslink.garbage_collection import reduced_gc
 from misslink.io.secrets import redact_addresses
 
 # What a shell gives a program that SIGPIPE ends (128 + 13); 1 would say that a gate failed.
@@ -96,7 +98,8 @@ def _guarded() -> int:
     try:
         try:
             _check_surroundings()
-            _run()
+            with reduced_gc():  # what a command imports and reads is kept to its end
+                _run()
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here its disk can be full; later Python complains
@@ -162,16 +165,24 @@ def _without_output(code: int) -> int:
     return code
 
 
-def build_command(*, all_options: bool = False) -> Any:
-    """Return the whole command line as a click command, with its help pages arranged."""
-    command = typer.main.get_command(app)
+def build_command(*, all_options: bool = False, only: str = "") -> Any:
+    """Return the command line as a click command, with its help pages arranged.
+
+    With the name of a command as `only` it lacks the others, which take time to build.
+    """
+    program = copy(app)
+    if only in chain.from_iterable(COMMAND_PANELS.values()):
+        program.registered_commands = [c for c in app.registered_commands if c.name == only]
+        program.registered_groups = [group for group in app.registered_groups if group.name == only]
+    command = typer.main.get_command(program)
     arrange_help(command, all_options=all_options)
     return command
 
 
 def _run() -> None:
     arguments = ["--help" if word == SHOW_ALL else word for word in sys.argv[1:]]
-    command = build_command(all_options=SHOW_ALL in sys.argv)
+    first = arguments[0] if arguments else ""
+    command = build_command(all_options=SHOW_ALL in sys.argv, only=first)
     # A mistake in the settings must not hide the help, or keep init from replacing them.
     without = {"init", "-h", "--help", "--version"} & {*arguments[:1], *arguments[-1:]}
     command(arguments, default_map={} if without else read_defaults(command))

@@ -26,7 +26,7 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False, selftest:
     from misslink.render.format import pluralize
     from misslink.render.headline import describe_association, describe_errors, describe_verdict
     from misslink.report.findings import find
-    from misslink.report.judge_trust import describe_judging
+    from misslink.report.judge_trust import judging_notes
 
     width = _width()
     findings, run = find(run), apply_labels(run)
@@ -37,17 +37,18 @@ def print_run_summary(run: Run, report: str, *, verbose: bool = False, selftest:
     warnings = summary_of(run).warnings
     about_judge = [note.message for note in warnings if note.code == "judge"]
     others = [note.message for note in warnings if note.code not in {"judge", "inferred"}]
-    judging = describe_judging(run)
+    judging = judging_notes(run)
+    first_note = next(judging, "")
     judge = summary_of(run).judge or "not recorded"
-    if judging and (not about_judge or judge.startswith("cascade:")):
-        about_judge = [f"Judge: {judge}. {judging[0]}", *about_judge]
+    if first_note and (not about_judge or judge.startswith("cascade:")):
+        about_judge = [f"Judge: {judge}. {first_note}", *about_judge]
     if errors:  # before any number
         print_line(errors, "bold")
     if verbose:
         at = "" if (k := run.summary.get("k")) is None else f", k = {k}"
         print_line(f"{pluralize(len(run.cases), 'case')}, judge {judge}{at}", "bold")
         _print_numbers(run)
-        for line in (*others, *judging):
+        for line in (*others, *filter(None, [first_note]), *judging):
             print_line(line)
         print_line("")
     closing = [line for note in about_judge for line in wrap_text(note, width)]

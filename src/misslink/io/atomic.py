@@ -8,12 +8,13 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
-
-from filelock import FileLock, Timeout
+from typing import IO, TYPE_CHECKING
 
 from misslink.errors import InputError
 from misslink.io.storage import require_local_path
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 
 def atomic_write(text: str, path: Path) -> Path:
@@ -160,6 +161,8 @@ def lock_file(path: Path, problem: str, *, shown_path: object = None) -> FileLoc
     OSError
         The file cannot be created.
     """
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path, timeout=0, thread_local=False)
     try:
         lock.acquire()

@@ -24,6 +24,7 @@ _SHORT_TEXT = 40  # characters; shorter texts are not worth looking up
 _REPEATED_FIELDS = "claims", "prompt"  # of the verdicts of a case
 _MAX_DEPTH = 100  # levels; pydantic reads some that it then cannot write, from 250 on
 _TOO_DEEP = f"this is nested too deeply; remove what is deeper than {_MAX_DEPTH} levels"
+_ATOMS = frozenset({int, float, bool, type(None)})
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -152,7 +153,11 @@ def _clean_value(item: Any, levels: int, texts: dict[str, str]) -> Any:
     if isinstance(item, dict):
         return {
             name if isinstance(name, str) and name.isascii() else _clean_value(name, 0, texts): (
-                _clean_value(value, levels, texts)
+                # Most values are so, and to call for each takes half of the time of reading.
+                value
+                if type(value) in _ATOMS
+                or (type(value) is str and len(value) < _SHORT_TEXT and value.isascii())
+                else _clean_value(value, levels, texts)
             )
             for name, value in item.items()
         }

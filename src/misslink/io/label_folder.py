@@ -8,6 +8,7 @@ import logging
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -249,7 +250,9 @@ class JournalEntry:
         return json.dumps({**fields, "at": self.at}, ensure_ascii=False, allow_nan=False)
 
 
-_ENTRY = TypeAdapter(JournalEntry)
+@cache
+def _entry_adapter() -> TypeAdapter[JournalEntry]:
+    return TypeAdapter(JournalEntry)  # 20 ms, which most commands need not spend
 
 
 @dataclass(frozen=True)
@@ -338,7 +341,7 @@ def _parse_entry(line: bytes, annotator: str) -> JournalEntry:
     if data["event"] == "label" and "label" not in data:
         raise ValueError("it has no label")
     try:
-        return _ENTRY.validate_python({k: v for k, v in data.items() if v is not None})
+        return _entry_adapter().validate_python({k: v for k, v in data.items() if v is not None})
     except ValidationError as invalid:
         error = invalid.errors()[0]
         raise ValueError(f"its {'.'.join(map(str, error['loc']))}: {error['msg']}") from None

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, Unpack
 
 from misslink.calibration.labelled_failures import apply_labels
-from misslink.engines.local import reduced_gc
 from misslink.engines.protocol import Engine
 from misslink.event_loops import run_async
+from misslink.garbage_collection import reduced_gc
 from misslink.judge.backends.heuristic import HeuristicJudge, open_heuristic
 from misslink.judge.checks.dry_run import JudgingForecast, forecast_judging
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
 from misslink.documents import cutoff_of
 from misslink.failure_modes import FAILURE_MODES, FAILURES
@@ -135,8 +136,7 @@ def _rank_values(run: Run) -> tuple[Mapping[str, float | None], ...]:
     return tuple(of_each.values())
 
 
-@dataclass(frozen=True)
-class VerdictRow:
+class VerdictRow(NamedTuple):
     """One metric's verdict on a case, beside the annotators' label.
 
     ``label`` is 'good', 'bad' or "". ``people`` is the annotators' label, "" without one, and

@@ -109,8 +109,7 @@ def _merged_piece(start: int, end: int, over: list[TextSpan]) -> TextPiece:
     )
 
 
-@dataclass(frozen=True)
-class ClaimPointer:
+class ClaimPointer(NamedTuple):
     """Link from a claim to the passage that decides it.
 
     ``passage`` and ``missed`` are positions in the case's lists of passages, counted from 1; 0

@@ -181,6 +181,8 @@ _MAX_RAW_CHARACTERS = (
     6_000_000  # characters of raw replies in one page; the run folder holds them all
 )
 _UNSHARED = ("also", "needs", "calls", "history", "standalone")  # views that no other case has
+_ROW_NAMES = tuple(field.name for field in fields(CaseRow))
+_BODY_NAMES = tuple(field.name for field in fields(CaseBody))
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
@@ -312,12 +314,8 @@ def _list_row(entry: CaseEntry, metrics: Mapping[str, int]) -> dict[str, object]
     values = [_round_value(entry.values.get(name)) for name in metrics] if entry.values else None
     bad, latency = [metrics[name] for name in entry.bad], _round_value(entry.latency_s)
     own = {"values": values, "bad": bad, "latency_s": latency}
-    return _without_empty({**_named(CaseRow, entry), **own})
-
-
-def _named(view: type[CaseRow | CaseBody], entry: CaseEntry) -> dict[str, object]:
-    """A part of an entry, by the names of its fields."""
-    return {field.name: getattr(entry, field.name) for field in fields(view)}
+    parts = vars(entry)
+    return _without_empty({**{name: parts[name] for name in _ROW_NAMES}, **own})
 
 
 def _prompt_data(entry: CaseEntry, shared: _SharedValues) -> list[str | int]:
@@ -353,7 +351,8 @@ def _case_body(entry: CaseEntry, shared: _SharedValues, *, raws: bool) -> dict[s
         "shell": "" if shell == entry.id else shell,
         "unsafe": shell is None,
     }
-    return _without_empty({**_named(CaseBody, entry), **own})
+    parts = vars(entry)
+    return _without_empty({**{name: parts[name] for name in _BODY_NAMES}, **own})
 
 
 def _claim_data(entry: CaseEntry, shared: _SharedValues) -> list[dict[str, Any]]:
@@ -392,6 +391,8 @@ def _mark_offsets(text: str, pieces: Sequence[TextPiece]) -> list[dict[str, Any]
 
     return [
         _without_empty({"end": units(end), "kind": kind, "claims": claims, "ends": ends})
+        if kind
+        else {"end": units(end)}
         for _, end, kind, claims, ends in pieces
     ]
 
@@ -424,6 +425,8 @@ def _without_empty(parts: Mapping[str, Any]) -> dict[str, object]:
 
 def _plain(view: Any) -> Any:
     """A view, or several, by the names of its fields without what is empty."""
+    if hasattr(view, "_asdict"):  # a named tuple
+        return _without_empty(view._asdict())
     if isinstance(view, tuple | list):
         return [_plain(each) for each in view]
     return _without_empty(vars(view)) if is_dataclass(view) else view

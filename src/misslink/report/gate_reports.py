@@ -374,7 +374,7 @@ def _value_by_case(run: Run, outcome: GateOutcome) -> dict[str, float]:
 
 
 # Characters that XML 1.0 does not allow, not even as a reference.
-_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_ILLEGAL = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def junit_xml(decision: GateDecision) -> str:
@@ -424,4 +424,4 @@ def _is_error(outcome: GateOutcome) -> bool:
 
 
 def _strip_illegal(text: str) -> str:
-    return _ILLEGAL.sub("\ufffd", text)
+    return re.sub(_ILLEGAL, "\ufffd", text)

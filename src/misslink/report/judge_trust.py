@@ -366,12 +366,13 @@ _CHANGE_NAMES = {
 
 def describe_judging(run: Run) -> tuple[str, ...]:
     """Describe how the run was judged, in sentences; empty for a run without a judge."""
+    return tuple(judging_notes(run))
+
+
+def judging_notes(run: Run) -> Iterator[str]:
+    """Yield what `describe_judging` returns; a later sentence can take much longer than the first."""
     if manifest_of(run).judge in ("", "none"):
-        return ()
-    return tuple(_judging_notes(run))
-
-
-def _judging_notes(run: Run) -> Iterator[str]:
+        return
     summary = summary_of(run)
     if summary.usage:
         yield from _usage_notes(run, summary.usage)

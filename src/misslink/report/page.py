@@ -12,9 +12,9 @@ from weakref import proxy
 
 from misslink.calibration.labelled_failures import apply_labels
 from misslink.documents import cutoff_of, manifest_of, summary_of
-from misslink.engines.local import reduced_gc
 from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
+from misslink.garbage_collection import reduced_gc
 from misslink.io.atomic import atomic_write
 from misslink.parts import light_items
 from misslink.registry import exporters

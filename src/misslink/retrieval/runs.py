@@ -10,7 +10,6 @@ from itertools import compress, repeat
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from misslink.errors import InputError
 from misslink.io.tables import BATCH_ROWS, RetrievalTable, TableBatch
@@ -148,6 +147,8 @@ class TableRun(RankedRun):
 
     def together(self) -> TableRun:
         """See `RankedRun.together`: all in memory, in their order."""
+        import pyarrow as pa
+
         batches = list(self.table.batches())
         query = pa.chunked_array([batch[0] for batch in batches]).combine_chunks()
         codes = query.dictionary_encode().indices.to_numpy(zero_copy_only=False)
@@ -247,6 +248,8 @@ def _codings(
 
     First hashes, in which different documents may agree; then numbers in which none do.
     """
+    import pyarrow as pa
+
     yield hash_texts(document), judgements.hashes[entry]
     both = pa.concat_arrays([document, judgements.documents.take(entry)]).dictionary_encode()
     code, judged_code = np.split(both.indices.to_numpy().astype(np.int64), [len(document)])
@@ -329,6 +332,8 @@ def _whole_queries(batches: Iterator[TableBatch]) -> Iterator[tuple[TableBatch, 
 def _concatenate(parts: list[TableBatch]) -> TableBatch:
     if len(parts) == 1:
         return parts[0]
+    import pyarrow as pa
+
     query, document = (pa.concat_arrays([part[column] for part in parts]) for column in (0, 1))
     numbers = [part[2] for part in parts if part[2] is not None]
     return query, document, np.concatenate(numbers) if numbers else None

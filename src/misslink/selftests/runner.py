@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from misslink.documents import cutoff_of, summary_of
-from misslink.engines.local import reduced_gc
 from misslink.errors import InputError
+from misslink.garbage_collection import reduced_gc
 from misslink.io import read_complete_run
 from misslink.io.corpus import read_corpus
 from misslink.io.manifest import flatten_inputs

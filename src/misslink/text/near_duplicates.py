@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
-from zlib import crc32
 
 from misslink.text.normalization import UNSPACED_RUN, fold, stems
 
@@ -44,9 +43,8 @@ def _shingles(text: str) -> frozenset[int]:
     """Hashes of the runs of content words of a text, or of its words where they are fewer."""
     words = passage_stems(text)
     if len(words) < _SHINGLE_WORDS:
-        return frozenset({crc32(fold(text).encode("utf-8", "replace"))})
-    rows = zip(*(words[at:] for at in range(_SHINGLE_WORDS)), strict=False)
-    return frozenset(crc32(" ".join(row).encode("utf-8", "replace")) for row in rows)
+        return frozenset({hash(fold(text))})
+    return frozenset(map(hash, zip(*(words[at:] for at in range(_SHINGLE_WORDS)), strict=False)))
 
 
 @lru_cache(maxsize=512)
@@ -64,12 +62,8 @@ def _sketch(text: str) -> tuple[int, int, int]:
     thirtieth of the words' own size, so that those of a whole run can be kept.
     """
     words = _word_set(text)
-    bits = bytearray(_SKETCH_BITS // 8)
-    for word in words:
-        place = hash(word) % _SKETCH_BITS
-        bits[place >> 3] |= 1 << (place & 7)
-    sketch = int.from_bytes(bits, "little")
-    return sketch, len(words), len(words) - sketch.bit_count()
+    places = {hash(word) % _SKETCH_BITS for word in words}
+    return sum(map((1).__lshift__, places)), len(words), len(words) - len(places)
 
 
 def _may_be_similar(one: tuple[int, int, int], other: tuple[int, int, int]) -> bool:
