@@ -13,8 +13,17 @@ from misslink.linking.miss_types import (
 )
 from misslink.linking.missed_passages import PassagePool, find_missed_passages
 from misslink.render.miss_sentences import MISS_LABELS, miss_type_advice
+from misslink.render.reasons import describe_reasons
 from misslink.retrieval import retrieval_outcome
-from misslink.types import Case, CompetingPassage, MissType, Passage, RetrievalMiss, Trace
+from misslink.types import (
+    Case,
+    CompetingPassage,
+    MissType,
+    Passage,
+    Reason,
+    RetrievalMiss,
+    Trace,
+)
 
 ABOVE = (CompetingPassage(passage_id="r", rank=1, score=0.2, cosine=0.8),)
 
@@ -172,9 +181,9 @@ def test_a_passage_lost_outside_the_retriever_has_a_status_and_no_miss_type():
     }
     retriever = ["split_evidence", "duplicate_crowding", "below_cutoff", "keyword_match"]
     assert miss_types(miss(**fits)) == [*retriever, "domain_mismatch"]
-    fits |= {"retrieved": True, "prompt_seen": True}
-    assert miss_types(miss(**fits)) == ["dropped_from_prompt"]
-    assert miss_types(miss(**fits, lacking=9)) == ["not_indexed"]
+    outside = Reason(code="text_not_known")
+    lost = classify_miss(miss(**fits, outside=outside))
+    assert (lost.miss_type, lost.also, lost.reason) == (None, (), describe_reasons([outside]))
 
 
 @pytest.mark.parametrize(

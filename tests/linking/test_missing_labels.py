@@ -255,7 +255,7 @@ def test_a_file_that_may_hold_a_review_is_not_overwritten(tmp_path):
         write_labelled_cases(path, [case_of()], found(case_of(), "board"))
     assert path.read_text(encoding="utf-8") == "reviewed"
     with pytest.raises(InputError, match="cannot be written"):
-        write_labelled_cases(tmp_path / "no" / "x.jsonl", [case_of()], found(case_of(), "board"))
+        write_labelled_cases(path / "x.jsonl", [case_of()], found(case_of(), "board"))
     assert write_labelled_cases(tmp_path / "none.jsonl", [case_of()], ()) == 0
     assert not (tmp_path / "none.jsonl").exists()
 

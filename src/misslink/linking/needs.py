@@ -314,8 +314,8 @@ class NeedLocator:
             update |= {"lost_at": "index", "by": "matcher"}
         elif self.denied:
             update["by"] = "judge"
-            asked = any((need.text, each.text) in self.said for each in self.candidates)
-            if asked and need.source == "reference" and self.lacks is not None:
+            was_asked = any((need.text, each.text) in self.said for each in self.candidates)
+            if was_asked and need.source == "reference" and self.lacks is not None:
                 update["lost_at"] = "index"  # nor do the nearest passages of all hold it
         elif need.source == "reference" and not self.lacks and self.level not in LABELLED:
             asked, words = content_stems(self.known.case.judged_question), content_stems(need.text)

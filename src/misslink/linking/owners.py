@@ -38,6 +38,7 @@ from misslink.linking.needs import (
     keeps_subject,
     list_needs,
     stated_sufficiency,
+    states_claim,
 )
 from misslink.linking.search_trail import SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
@@ -62,6 +63,7 @@ from misslink.types import (
 # A stale copy says the same but for a few words. `is_near_duplicate` would pass over short ones:
 # one changed word of twenty changes three of its shingles.
 _MIN_COPY_JACCARD = 0.6
+_SHARED = 0.5  # of a claim's content words, that it shares with the need behind it
 _DATA_STAGES = {
     "reference_contradicts_label": "data",
     "reference_contradicted": "data",
@@ -330,19 +332,25 @@ class OwnerRules:
 
     @cached_property
     def _behind(self) -> dict[int, LocatedNeed | None]:
-        """By bad claim, or by any where none is, the need of the reference that it is about.
+        """By bad claim, or by any where none is, the need that it is about.
 
-        It shares most words with it, and half of its own; or, of those that the answer contradicts,
-        most words.
+        It contradicts it, shares half of its words, or its passage.
         """
         rows, found = self.table.rows, dict[int, LocatedNeed | None]()
         facts = [(r, content_stems(r.need.text)) for r in rows if r.need.source == "reference"]
         for index, claim in self.known.bad_claims or enumerate(self.known.claims):
             words = content_stems(claim.text)
             shared = [(len(words & stems), row) for row, stems in facts]
-            denied = [one for one in shared if one[1].need.stated == "contradicts"]
-            count, best = max(denied or shared, key=itemgetter(0), default=(0, None))
-            found[index] = best if denied or 2 * count >= max(len(words), 1) else None
+            count, best = max(shared, key=itemgetter(0), default=(0, None))
+            if claim.correct is False and best:
+                denied = (one for one in shared if one[1].need.stated == "contradicts")
+                _, best = max(denied, key=itemgetter(0), default=(0, best))
+            elif not words or count < _SHARED * len(words):
+                tie = self.ties.get(index)
+                tied = (row for row in rows if tie and row.need.passage_id == tie.passage_id)
+                is_question = bool(rows) and rows[0].need.source == "question"
+                best = rows[0] if is_question else next(tied, None)
+            found[index] = best
         return found
 
     @cached_property
@@ -409,11 +417,20 @@ class OwnerRules:
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
         for item, text in zip(claim.evidence, texts, strict=True):
             relevant, own = item.passage_id in known.relevant, holder == item.passage_id
-            told = derived or says_beyond(content_stems(item.quote), claim.text, question)
+            told = (relevant or answers or holder in full) and (
+                derived or says_beyond(content_stems(item.quote), claim.text, question)
+            )
             about = told and subject_names(question) <= passage_words(
                 " ".join(texts) if derived else text
             )
-            if relevant and own and not about:
+            misread = (
+                need is not None
+                and (content_stems(claim.text) - content_stems(need.need.text)).isdisjoint(
+                    passage_words(text)
+                )
+                and states_claim(item.quote, need.need.text, question)
+            )
+            if misread or (relevant and own and not about):
                 return _because("contradicts_context", "states_reference", index, item)
             labelled = self.level in LABELLED
             if (own or holder is None) and (
@@ -427,8 +444,8 @@ class OwnerRules:
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
         suspect = holder is None and claim.correct is False and known.sufficient_judge == "yes"
         why = _SAYS_OTHERWISE if suspect else ("distracted", "irrelevant_passage")
-        upstream = self._explain_upstream(index, need, need or self._standing_in)
-        return upstream or _because(*why, index, cited)
+        lost = need if need is not None and need.is_lost else self._standing_in
+        return self._explain_upstream(index, need, lost) or _because(*why, index, cited)
 
     def _explain_beside_reference(self) -> FailureEvidence | None:
         """Why a faithful answer to the question does not state the reference; None of any other answer.
@@ -547,8 +564,9 @@ class OwnerRules:
         of what it was before a part of it was cut.
         """
         known, rests_on = self.known, {item.passage_id for item in claim.evidence}
+        trusted = known.relevant if self.level in LABELLED or not known.by_heuristic else ()
         holder = need.need.passage_id if need else None
-        told = [(one.id, one.text) for one in known.context if one.id in {holder, *known.relevant}]
+        told = [(one.id, one.text) for one in known.context if one.id in {holder, *trusted}]
         missed = [(each.miss.passage_id, each) for each in self.locator.candidates]
         told += [(id_, each.text) for id_, each in missed if each.labelled or id_ == holder]
         cited = [one.text for one in known.context if one.id in rests_on]
