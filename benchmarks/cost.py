@@ -164,9 +164,11 @@ def _rank_rows() -> list[Row]:
 
 
 def _python(source: Path, code: str, *arguments: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": python_path(source), "HF_HUB_OFFLINE": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or each run would compile what changed
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "PYTHONPATH": python_path(source), "HF_HUB_OFFLINE": "1"},
+        env=environment,
         check=True,
         stdout=subprocess.PIPE,
         text=True,

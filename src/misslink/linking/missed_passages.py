@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
@@ -193,14 +193,16 @@ class PassagePool:
         """All folded texts: one search in it is a hundred times as fast as one in each."""
         return _SEPARATOR.join(self._folded)
 
+    @cached_property
+    def _by_length(self) -> list[tuple[int, ...]]:
+        return sorted((len(text), position) for position, text in enumerate(self._folded))
+
     def _candidates(self, evidence: str) -> list[Passage]:
         """Passages with the start or the end of the evidence, or within it, as carriers of a part are."""
         length = min(_PROBE_LENGTH, -(-len(evidence) // 4))
-        longest = len(evidence)
-        sizes = (
-            (at, text) for at, text in enumerate(self._folded) if length <= len(text) < longest
-        )
-        positions = {at for at, text in sizes if text in evidence}
+        shorter = self._by_length[bisect_left(self._by_length, (length,)) :]
+        shorter = shorter[: bisect_left(shorter, (len(evidence),))]
+        positions = {position for _, position in shorter if self._folded[position] in evidence}
         for probe in (evidence[:length], evidence[-length:]):
             offset = self._joined.find(probe) if probe else -1
             while offset >= 0:
