@@ -33,7 +33,7 @@ sys.path.append(str(Path(__file__).parents[1] / "builders"))
 
 from made_up_cases import K, MadeUp, made_up
 from misslink.embedding import Embedder
-from misslink.engines.local import reduced_gc
+from misslink.garbage_collection import reduced_gc
 from misslink.linking.association import summarize_association
 from misslink.linking.checklist import build_checklist
 from misslink.linking.miss_measurement import MissMeasurements, measure_misses

@@ -71,7 +71,7 @@ def decisions(url: str, concurrency: int) -> Judging:
 
 def misslink(url: str, concurrency: int, kind: str = "openai") -> Judging:
     """Every default metric of misslink, with its cache on disk, throttle and budget."""
-    from misslink.engines.local import reduced_gc
+    from misslink.garbage_collection import reduced_gc
     from misslink.judge.config import JudgeConfig
     from misslink.judge.judge_case import judge_case
     from misslink.judge.judged_metric import Subject
