@@ -159,6 +159,9 @@ class TestSampling:
             return {plan.case.id for plan in draw_cases(run, K, sample, seed)[0]}
 
         assert drawn(1) < drawn(3) < drawn(5)
+        some, others, _ = draw_cases(run, K, 3, 0)  # the others have what earlier replays kept
+        assert sorted(p.case.id for p in (*some, *others)) == sorted(drawn(len(run.cases)))
+        assert others
         assert len({frozenset(drawn(3, seed)) for seed in range(4)}) > 1
         replays = replayed(run, app, sample=3, seed=1).replay.document()["cases"]
         assert sorted(one["case_id"] for one in replays) == sorted(drawn(3, 1))
