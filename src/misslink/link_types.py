@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field, computed_field, model_validator
+from pydantic import Field, computed_field, model_validator
 
 from misslink.failure_modes import FAILURE_MODES, FAILURES
 from misslink.frozen_model import FrozenModel, Grade, Share
@@ -307,8 +307,6 @@ class Link(FrozenModel):
         Inferred: by a reference or a search, not labels. Replayed: a replay confirmed it.
     """
 
-    model_config = ConfigDict(extra="ignore")  # the computed fields of one that was written as JSON
-
     case_id: str
     retrieval: Literal["hit", "partial", "miss", "unlabelled", "not_needed", "unknown"]
     sufficient: Literal["yes", "partly", "no", "unknown"] = "unknown"
@@ -379,8 +377,12 @@ class Link(FrozenModel):
             self.accused,
         )
 
-    @model_validator(mode="after")
-    def _check_unexplained(self) -> Self:
-        if self.unexplained and self.failure != "inconclusive":
+    @model_validator(mode="before")
+    @classmethod
+    def _check_written(cls, data: Any) -> Any:
+        """Drop the computed fields of a link that was written as JSON."""
+        if not isinstance(data, dict):
+            return data
+        if data.get("unexplained") and data.get("failure") != "inconclusive":
             raise ValueError("'unexplained' belongs to the failure mode 'inconclusive' alone")
-        return self
+        return {key: value for key, value in data.items() if key not in ("owner", "failed")}

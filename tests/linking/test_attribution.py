@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
+from pydantic import ValidationError
 
 import misslink
 from misslink.judge import Reply
 from misslink.linking.miss_measurement import measure_misses
 from misslink.linking.owners import link_case
 from misslink.testing import ScriptedJudge
-from misslink.types import Case, Claim, Evidence, Passage, Trace, Verdict
+from misslink.types import Case, Claim, Evidence, Link, Passage, Trace, Verdict
 from town import Hashed
 
 QUESTION = "When does the ferry to Holm leave?"
@@ -206,6 +207,14 @@ def test_a_case_gets_the_failure_mode_and_the_owner_that_its_evidence_shows(worl
 def test_a_passed_case_is_noted_where_its_passage_is_not_labelled(world, notes):
     link = world.link()
     assert (link.failure, link.notes) == ("passed", notes)
+
+
+def test_a_written_link_is_read_back_and_one_with_another_field_is_refused():
+    link = World().link()
+    written = link.model_dump(mode="json")
+    assert Link.model_validate(written) == link
+    with pytest.raises(ValidationError, match="failur\n"):
+        Link.model_validate(written | {"failur": "passed"})
 
 
 def test_a_run_that_no_judge_looked_at_says_nothing_about_answers():

@@ -78,8 +78,6 @@ _STAGE_MODES: Mapping[str, tuple[FailureMode, str]] = {
     "prompt": ("dropped_from_prompt", "all_dropped"),
     "index": ("not_indexed", "nothing_in_corpus"),
 }
-# A prompt that suffices and an answer that follows it, of which the reference says the opposite.
-_SAYS_OTHERWISE: tuple[FailureMode, str] = ("gold_suspect", "reference_contradicted")
 
 
 async def link_case(
@@ -442,8 +440,12 @@ class OwnerRules:
                 return _because("gold_suspect", code, index, item)
             if told and holder in full and keeps_subject(question, full[holder], text):
                 return _because("conflicting_sources", "copy_says_otherwise", index, item)
-        suspect = holder is None and claim.correct is False and known.sufficient_judge == "yes"
-        why = _SAYS_OTHERWISE if suspect else ("distracted", "irrelevant_passage")
+        says_opposite = holder is None and claim.correct is False
+        why: tuple[FailureMode, str] = (
+            ("gold_suspect", "reference_contradicted")
+            if says_opposite and known.sufficient_judge == "yes"
+            else ("distracted", "irrelevant_passage")
+        )
         lost = need if need is not None and need.is_lost else self._standing_in
         return self._explain_upstream(index, need, lost) or _because(*why, index, cited)
 
@@ -537,7 +539,7 @@ class OwnerRules:
     def _explain_unlocated(self, index: int | None, need: Need) -> FailureEvidence:
         """A need that is not in the prompt, and of which no passage is known that holds it."""
         if need.lost_at == "index" and need.by == "judge":
-            return _because("not_indexed", "reference_not_found", index)
+            return _because("not_indexed", "reference_not_indexed", index)
         if why := _STAGE_MODES.get(need.lost_at or ""):
             return _because(*why, index)
         if self.known.trace.unmeasured:  # nobody saw what was retrieved

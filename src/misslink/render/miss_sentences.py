@@ -146,6 +146,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "nothing_in_corpus": "no passage of the whole index has the words of what the reference says",
     "reference_not_in_prompt": "the passages in the prompt do not hold what the reference says",
     "reference_not_found": "neither the prompt nor a search of the whole index by words holds what the reference says",
+    "reference_not_indexed": "a judge finds what the reference says neither in the prompt nor in the nearest passages of the whole index",
     "contradicted_by_prompt": "a claim contradicts passage '{passage}', which was in the prompt",
     "reference_contradicts_label": "the labelled passage '{passage}' supports a claim that the "
     "reference contradicts",

@@ -52,7 +52,7 @@ def describe_need(need: Need, trace: Trace | None, k: int) -> tuple[str, str]:
     how = {
         "index": f"what the index holds, at rank {rival:,}, says otherwise"
         if rival
-        else "the listed index does not hold it",
+        else "it was not found in the listed index",
         "search": "no search asked for it, or the query lost what it needs",
         "filter": "within the cutoff by the store's own ranking, not returned",
         "rank": f"rank {need.true_rank:,}, cutoff {k:,}"
