@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
@@ -154,5 +155,11 @@ _LATE_FUNCTIONS = {
 
 def late_function(name: str, _returns: type[T]) -> Callable[..., T]:
     """Return a function that a later layer provides for the methods of the data models."""
-    function: Callable[..., T] = getattr(importlib.import_module(_LATE_FUNCTIONS[name]), name)
+    function: Callable[..., T] = _imported(name)
+    return function
+
+
+@cache  # every reason of every verdict asks for its sentence
+def _imported(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(importlib.import_module(_LATE_FUNCTIONS[name]), name)
     return function

@@ -190,6 +190,14 @@ def test_it_has_the_columns_of_the_csv_and_every_value_of_the_document(written, 
         assert row["missed.true_rank"] == [one["true_rank"] for one in record["missed"]]
         assert (row["correct"], row["failure"]) == (record["correct"], record["failure"])
         assert row["retrieved"] == record["retrieved"]
+        for metric, label in record["people"].items():
+            assert (row[f"people.{metric}.share"], row[f"people.{metric}.stands"]) == (
+                label["share"],
+                label["stands"],
+            )
+        for metric, verdict in record["verdicts"].items():
+            assert row[f"verdicts.{metric}.probability"] == verdict["probability"]
+    assert 0.0 in written.column("people.faithfulness.share").to_pylist()
 
 
 def test_columns_have_types_also_where_no_case_has_a_value(written):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,91 @@ from misslink.errors import InputError
 from misslink.io.atomic import atomic_path
 from misslink.io.rows import escape_formula
 from misslink.registry import exporters
+from misslink.report.case_facts import (
+    SUPPORTS,
+    CaseFacts,
+    iter_case_facts,
+    summary_rank_metrics,
+)
 from misslink.report.human_labels import read_human_labels
-from misslink.report.json_document import iter_case_records, summary_rank_metrics
 from misslink.types import Run
 
 _SEPARATOR = "; "
-# In the order in which they stand in the table; those that depend on the run follow.
-_CASE_COLUMNS = ("number", "id", "question", "category", "tier")
-_OUTCOME_COLUMNS = (
-    *("retrieval", "answer", "correct", "failure", "owner", "also", "reason", "basis"),
-    *("answer_text", "error", "latency_s"),
-)
-_TRACE_COLUMNS = ("retrieved",)
-_CLAIM_COLUMNS = ("claims.supported", "claims.contradicted", "claims.unsupported")
-_MISSED_FIELDS = ("passage_id", "grade", "true_rank", "status", "miss_type")
 _VERDICT_FIELDS = ("status", "label", "probability")  # its value is that of the metric
 _LABEL_FIELDS = ("share", "stands")
+_MISSED_FIELDS = ("passage_id", "grade", "true_rank", "status", "miss_type")
+Reader = Callable[[CaseFacts], Any]
+
+
+def _of_link(field: str) -> Reader:
+    return lambda facts: getattr(facts.link, field, None)
+
+
+def _of_trace(field: str) -> Reader:
+    return lambda facts: getattr(facts.trace, field, None)
+
+
+def _of_verdict(metric: str, field: str) -> Reader:
+    return lambda facts: getattr(facts.verdicts.get(metric), field, None)
+
+
+def _of_label(metric: str, field: str) -> Reader:
+    def read(facts: CaseFacts) -> Any:
+        value = getattr(facts.people.get(metric), field, None)
+        return None if value == "" else value
+
+    return read
+
+
+def _of_misses(field: str) -> Reader:
+    return lambda facts: [getattr(miss, field) for miss in facts.link.missed] if facts.link else []
+
+
+def _of_claims(support: str) -> Reader:
+    return lambda facts: facts.claims and facts.claims[support]
+
+
+def _tag(name: str) -> Reader:
+    return lambda facts: facts.case.tags.get(name)
+
+
+def _metric(name: str) -> Reader:
+    return lambda facts: facts.metrics.get(name)
+
+
+def _retrieved(facts: CaseFacts) -> list[str] | None:
+    return None if facts.trace is None else [passage.id for passage in facts.trace.retrieved]
+
+
+# In the order in which they stand in the table; those that depend on the run are between them.
+_CASE: dict[str, Reader] = {
+    "number": attrgetter("number"),
+    **{name: attrgetter(f"case.{name}") for name in ("id", "question", "category", "tier")},
+}
+_OUTCOME: dict[str, Reader] = {
+    **{
+        name: _of_link(name)
+        for name in (
+            "retrieval",
+            "answer",
+            "correct",
+            "failure",
+            "owner",
+            "also",
+            "reason",
+            "basis",
+        )
+    },
+    "also": lambda facts: list(facts.link.also) if facts.link else [],
+    "answer_text": _of_trace("answer"),
+    "error": _of_trace("error"),
+    "latency_s": _of_trace("latency_s"),
+}
+_LAST: dict[str, Reader] = {
+    **{f"claims.{support}": _of_claims(support) for support in SUPPORTS},
+    **{f"missed.{field}": _of_misses(field) for field in _MISSED_FIELDS},
+    "retrieved": _retrieved,
+}
 
 
 @exporters.register("csv", file="report.csv")
@@ -39,9 +109,7 @@ def write_csv(run: Run, path: Path) -> Path:
     InputError
         The file cannot be written, or two cases or traces have the same id.
     """
-    names = case_columns(run)
-    rows = ([row.get(name) for name in names] for row in case_rows(run))
-    write_csv_rows(path, names, rows)
+    write_csv_rows(path, case_columns(run), (row.values() for row in case_rows(run)))
     return path
 
 
@@ -65,37 +133,13 @@ def case_rows(run: Run) -> Iterator[dict[str, Any]]:
     InputError
         Two cases or two traces have the same id.
     """
-    return map(_flatten_record, iter_case_records(run))
+    columns = case_columns(run)
+    for facts in iter_case_facts(run):
+        yield {name: read(facts) for name, read in columns.items()}
 
 
-def _flatten_record(record: Mapping[str, Any]) -> dict[str, object]:
-    """A record of `misslink.report.json_document.case_records` as one row."""
-    claims = record["claims"] or {}
-    return {
-        **{name: record[name] for name in (*_CASE_COLUMNS, *_OUTCOME_COLUMNS)},
-        **{f"tags.{name}": tag for name, tag in record["tags"].items()},
-        **{f"metrics.{name}": value for name, value in record["metrics"].items()},
-        **{
-            f"verdicts.{metric}.{field}": verdict[field]
-            for metric, verdict in record["verdicts"].items()
-            for field in _VERDICT_FIELDS
-        },
-        **{
-            f"people.{metric}.{field}": label[field]
-            for metric, label in record["people"].items()
-            for field in _LABEL_FIELDS
-        },
-        **{name: claims.get(name.rpartition(".")[2]) for name in _CLAIM_COLUMNS},
-        **{
-            f"missed.{field}": [miss[field] for miss in record["missed"]]
-            for field in _MISSED_FIELDS
-        },
-        **{name: record[name] for name in _TRACE_COLUMNS},
-    }
-
-
-def case_columns(run: Run) -> list[str]:
-    """Return the columns of all rows of `run`, each kind together; every run has the others."""
+def case_columns(run: Run) -> dict[str, Reader]:
+    """Return the columns of `run`, each kind together, and what reads each off a case."""
     from misslink.pipeline.summary import metric_readings  # imports numpy
 
     case_ids = {case.id for case in run.cases}
@@ -113,17 +157,23 @@ def case_columns(run: Run) -> list[str]:
         if case_id in case_ids
         for metric in labels
     )
-    return [
-        *_CASE_COLUMNS,
-        *(f"tags.{name}" for name in tags),
-        *_OUTCOME_COLUMNS,
-        *(f"metrics.{name}" for name in numbers),
-        *(f"verdicts.{metric}.{field}" for metric in judged for field in _VERDICT_FIELDS),
-        *(f"people.{metric}.{field}" for metric in people for field in _LABEL_FIELDS),
-        *_CLAIM_COLUMNS,
-        *(f"missed.{field}" for field in _MISSED_FIELDS),
-        *_TRACE_COLUMNS,
-    ]
+    return {
+        **_CASE,
+        **{f"tags.{name}": _tag(name) for name in tags},
+        **_OUTCOME,
+        **{f"metrics.{name}": _metric(name) for name in numbers},
+        **{
+            f"verdicts.{metric}.{field}": _of_verdict(metric, field)
+            for metric in judged
+            for field in _VERDICT_FIELDS
+        },
+        **{
+            f"people.{metric}.{field}": _of_label(metric, field)
+            for metric in people
+            for field in _LABEL_FIELDS
+        },
+        **_LAST,
+    }
 
 
 def csv_cell(value: object) -> str:
@@ -188,21 +238,26 @@ def case_tables(run: Run) -> tuple[Any, Iterator[Any]]:
     """
     import pyarrow as pa
 
-    names = case_columns(run)
-    fields = [pa.field(_valid_utf8(name), _column_type(name)) for name in names]
+    columns = case_columns(run)
+    fields = [pa.field(_valid_utf8(name), _column_type(name)) for name in columns]
     schema = pa.schema(fields, metadata=_FILE_METADATA)
+    # What holds texts; numbers and flags are as they should be.
+    texts = [field.type in (pa.string(), pa.list_(pa.string())) for field in fields]
+    reading = list(zip(columns.values(), fields, texts, strict=True))
 
-    def pieces(rows: Iterator[dict[str, Any]]) -> Iterator[Any]:
-        while some := list(islice(rows, _PIECE_ROWS)):
-            arrays = [
-                pa.array([_clean_value(row.get(name)) for row in some], field.type)
-                for name, field in zip(names, fields, strict=True)
-            ]
+    def pieces(cases: Iterator[CaseFacts]) -> Iterator[Any]:
+        while some := list(islice(cases, _PIECE_ROWS)):
+            arrays = []
+            for read, field, has_text in reading:
+                values: Iterable[Any] = map(read, some)
+                arrays.append(
+                    pa.array(map(_clean_value, values) if has_text else values, field.type)
+                )
             yield pa.Table.from_arrays(arrays, schema=schema)
 
     def tables() -> Iterator[Any]:
-        rows = case_rows(run)
-        while some := list(pieces(islice(rows, _BATCH_ROWS))):
+        cases = iter_case_facts(run)
+        while some := list(pieces(islice(cases, _BATCH_ROWS))):
             yield pa.concat_tables(some).combine_chunks()
 
     return schema, tables()

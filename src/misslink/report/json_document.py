@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import chain
@@ -12,22 +11,22 @@ from typing import Any
 
 from misslink.calibration.labelled_failures import apply_labels, correct_failed
 from misslink.documents import summary_of
-from misslink.errors import InputError
 from misslink.failure_modes import FAILURE_MODES
 from misslink.io.atomic import atomic_path
-from misslink.parts import by_case, places_by_case
 from misslink.registry import exporters
+from misslink.report.case_facts import iter_case_facts, summary_rank_metrics
 from misslink.report.failure_threads import fix_of, rank_documents, read_threads
 from misslink.report.fixes import fix_records
-from misslink.report.human_labels import read_human_labels
 from misslink.report.links import number_cases
 from misslink.report.overview import read_reliability
 from misslink.report.summary import next_steps
 from misslink.types import Run
 
 _FORMAT = 1
-_SUPPORTS = ("supported", "contradicted", "unsupported")
 _JSON_VERDICT_FIELDS = ("status", "value", "label", "probability", "reason")
+_LINK_FIELDS = (
+    *("retrieval", "answer", "correct", "failure", "failed", "owner", "reason", "basis"),
+)
 _MISS_FIELDS = {
     *("passage_id", "grade", "true_rank", "bm25_rank", "status", "miss_type"),
     *("also", "reason", "depth", "distance"),
@@ -150,61 +149,24 @@ def case_records(run: Run) -> list[dict[str, Any]]:
 
 def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
     """Yield the records of `case_records` one by one, for large runs."""
-    from misslink.pipeline.summary import metric_readings  # imports numpy
-    from misslink.retrieval import score_cases
-
-    ranks, _ = summary_rank_metrics(run)
-    scores = score_cases(run.cases, run.traces, ranks)
-    traces = by_case(run.traces)
-    links = by_case(apply_labels(run).links)
-    places, rows = places_by_case(run.verdicts), run.scores
-    readings = {
-        name: (metric, read)
-        for metric in dict.fromkeys(score.metric for score in rows)
-        for name, read in metric_readings(metric).items()
-    }
-    labels = read_human_labels(run)
-    for number, case in enumerate(run.cases, 1):
-        place_of: dict[str, int] = {}
-        for place in places.get(case.id, ()):
-            place_of.setdefault(rows[place].metric, place)
-        case_verdicts = {name: rows[place] for name, place in place_of.items()}
-        link, trace = links.get(case.id), traces.get(case.id)
-        faithfulness = case_verdicts.get("faithfulness")
-        claims = None
-        if faithfulness is not None and faithfulness.status == "scored":
-            said = run.verdicts[
-                place_of["faithfulness"]
-            ].claims  # only these are read from the file
-            supports: Counter[str] = Counter(claim.support for claim in said)
-            claims = {support: supports[support] for support in _SUPPORTS}
+    for facts in iter_case_facts(run):
+        case, link, trace = facts.case, facts.link, facts.trace
         yield {
-            "number": number,
+            "number": facts.number,
             "id": case.id,
             "question": case.question,
             "category": case.category,
             "tags": dict(case.tags),
             "tier": case.tier,
-            "retrieval": link.retrieval if link else None,
-            "answer": link.answer if link else None,
-            "correct": link.correct if link else None,
-            "failure": link.failure if link else None,
-            "failed": link.failed if link else None,
-            "owner": link.owner if link else None,
+            **{field: getattr(link, field, None) for field in _LINK_FIELDS},
             "also": list(link.also) if link else [],
-            "reason": link.reason if link else None,
-            "basis": link.basis if link else None,
             "answer_text": trace.answer if trace else None,
             "error": trace.error if trace else None,
             "latency_s": trace.latency_s if trace else None,
-            "metrics": {name: by_case[case.id] for name, by_case in scores.items()}
-            | {
-                name: read(case_verdicts[metric]) if metric in case_verdicts else None
-                for name, (metric, read) in readings.items()
-            },
+            "metrics": facts.metrics,
             "verdicts": {
                 name: {field: getattr(verdict, field) for field in _JSON_VERDICT_FIELDS}
-                for name, verdict in case_verdicts.items()
+                for name, verdict in facts.verdicts.items()
             },
             "people": {
                 name: {
@@ -212,13 +174,13 @@ def iter_case_records(run: Run) -> Iterator[dict[str, Any]]:
                     "share": label.share,
                     "stands": label.stands or None,
                 }
-                for name, label in labels.get(case.id, {}).items()
+                for name, label in facts.people.items()
             },
             "missed": [
                 miss.model_dump(mode="json", include=_MISS_FIELDS)
                 for miss in (link.missed if link else ())
             ],
-            "claims": claims,
+            "claims": facts.claims,
             "retrieved": None if trace is None else [passage.id for passage in trace.retrieved],
         }
 
@@ -244,16 +206,3 @@ def _failure_mode_counts(run: Run) -> list[dict[str, Any]]:
         for key, mode in FAILURE_MODES.items()
         if key in groups
     ]
-
-
-def summary_rank_metrics(run: Run) -> tuple[list[str], dict[str, str]]:
-    """Return the rank metrics of the run's summary, at its k, and why others cannot be computed."""
-    from misslink.retrieval import parse_metric
-
-    names, unmeasured = [], {}
-    for name in summary_of(run).retrieval:
-        try:
-            names.append(str(parse_metric(name)))
-        except InputError as unknown:  # of a plugin that is not installed here
-            unmeasured[name] = unknown.problem
-    return names, unmeasured
