@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
 from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, Price, is_custom_judge
 from misslink.judge.middleware.budget import BudgetedJudge, Ledger
-from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.middleware.cache import CachedJudge, CacheUsage
 from misslink.judge.middleware.cascade import CascadeJudge, parse_cascade_spec, stage_band
 from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.repair import RepairingJudge
@@ -35,7 +35,6 @@ from misslink.judge.protocol import (
 )
 from misslink.judge.readings import Readings
 from misslink.registry import judges
-from misslink.types import Estimate
 
 
 class JudgeState(NamedTuple):
@@ -153,27 +152,19 @@ class JudgeSession(JudgeLayer):
             return self.elsewhere.cascade
         if not isinstance(self.judge, CascadeJudge):
             return None
-        sure: dict[str, tuple[int, Estimate | None]] = {}
+        stages: dict[str, CascadeStage] = {}
         layer: Judge = self.judge
         while isinstance(layer, CascadeJudge):
-            of_stage = layer.summary()
-            sure[layer.cheap.name] = of_stage.sure, of_stage.agreement
-            layer = layer.judge
-        sure[layer.name] = self.judge.summary().seen_by.get(layer.name, 0), None
-        stages = {}
-        caches = {**self._stages, layer.name: self.cache}
-        for name, (decided, agreement) in sure.items():
-            cache = caches.get(name)  # None: its replies cost nothing
-            used = cache.usage() if cache else {}
+            name, of_stage = layer.cheap.name, layer.summary()
+            cache = self._stages.get(name)
+            used = cache.usage() if cache else CacheUsage()  # its replies cost nothing
             stages[name] = CascadeStage(
-                sure=decided,
-                agreement=agreement,
-                calls=used.get("calls") or 0,
-                from_cache=used.get("from_cache") or 0,
-                prompt_tokens=used.get("prompt_tokens"),
-                completion_tokens=used.get("completion_tokens"),
-                cost=self._cost(cache.judge, used) if cache else None,
+                sure=of_stage.sure, agreement=of_stage.agreement, **used._asdict()
             )
+            layer = layer.judge
+        answered = self.judge.summary().seen_by.get(layer.name, 0)
+        last = self.cache.usage()._asdict()
+        stages[layer.name] = CascadeStage(sure=answered, agreement=None, **last)
         return self.judge.summary(stages)
 
     async def check_reachable(self) -> None:
@@ -211,42 +202,26 @@ class JudgeSession(JudgeLayer):
         if self.elsewhere is not None:
             return self.elsewhere.usage
         caches, batches = [*self._stages.values(), self.cache], self.batches
-        spent = [cache.usage() for cache in caches]
-        costs = [self._cost(cache.judge, used) for cache, used in zip(caches, spent, strict=True)]
-        cost = _total(costs)
+        spent = zip(*(cache.usage() for cache in caches), strict=True)
+        # The sum of each; None where a part of it is not known.
+        total = CacheUsage._make(None if None in parts else sum(parts) for parts in spent)
+        cost = total.cost
         if cost is not None and batches is not None and self.price is not None:
             cost -= batches.saved(self.price)
-        total = {name: _total([used[name] for used in spent]) for name in spent[0]}
         return JudgeUsage(
-            calls=total["calls"],
-            from_cache=total["from_cache"],
+            **total._replace(cost=cost)._asdict(),
             not_asked=self.not_asked,
             stopped_by=self.stopped_by,
             in_batches=batches and batches.questions,
-            prompt_tokens=total["prompt_tokens"],
-            completion_tokens=total["completion_tokens"],
-            cost=cost,
             generations=None,
             generations_kept=None,
         )
-
-    def _cost(self, judge: Judge, used: Mapping[str, int | None]) -> float | None:
-        price = self.terms.price or judge_info(judge).price
-        prompt, completion = used["prompt_tokens"], used["completion_tokens"]
-        if price is None or prompt is None or completion is None:
-            return None
-        return price.cost(prompt, completion)
 
     @property
     def batches(self) -> BatchJudge | None:
         """The judge that asks in batches, where one does."""
         inner = self.cache.judge
         return inner if isinstance(inner, BatchJudge) else None
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    """The sum; None where a part of it is not known."""
-    return sum(v for v in values if v is not None) if None not in values else None
 
 
 def open_judge(
@@ -294,7 +269,7 @@ def open_judge(
         limited = reach(JudgeSpec(named, bare, spec, terms, concurrency, cache, ledger))
         # Batches are shared between processes by their own record.
         claims = not isinstance(limited, BatchJudge)
-        cached = CachedJudge(limited, cache, claims=claims, retry_refused=terms.retry_refused)
+        cached = CachedJudge(limited, cache, terms, claims=claims)
         return LongContextJudge(
             RepairingJudge(cached, cached.readings), prompts, terms.context_length
         ), cached
