@@ -28,15 +28,18 @@ _BYTES_PER_TOKEN = 2  # at least: no tokenizer splits text finer on average
 
 
 class BatchTerms(NamedTuple):
-    """How a question in a batch is counted.
+    """How a question in a batch is counted; without any, one that is asked live.
 
     ``share`` of the live price, in [0, 1], is its price. One ``is_submitted`` by an earlier run
     counts and is not refused. ``on_wait`` takes the number of calls that it waits for.
     """
 
-    share: float
-    is_submitted: bool
-    on_wait: Callable[[int], None]
+    share: float = 1.0
+    is_submitted: bool = False
+    on_wait: Callable[[int], object] = lambda _calls: None
+
+
+_LIVE = BatchTerms()
 
 
 class BudgetedJudge(JudgeLayer):
@@ -50,19 +53,16 @@ class BudgetedJudge(JudgeLayer):
     ) -> None:
         config = config or JudgeConfig()
         super().__init__(judge)
-        self._attempts = 0
         self._max_calls = config.max_calls
         self._max_cost = config.max_cost
         self._price = config.price
-        self._in_flight = 0
         self._ledger = ledger or Ledger()
-        self._ledger.members.append(self)
         self._stopped = False
 
     @property
     def calls(self) -> int:
         """Attempts made under the caps."""
-        return sum(member._attempts for member in self._ledger.members)  # noqa: SLF001
+        return self._ledger.calls
 
     @property
     def spent(self) -> float | None:
@@ -93,14 +93,14 @@ class BudgetedJudge(JudgeLayer):
         await super().close()
 
     async def call_within_caps(
-        self, ask: Ask, call: Callable[[], Awaitable[Reply]], batch: BatchTerms | None = None
+        self, ask: Ask, call: Callable[[], Awaitable[Reply]], terms: BatchTerms = _LIVE
     ) -> Reply:
         """Return the reply of a call, or raise SkippedAskError where a cap is reached."""
-        maximum = self._max_tokens(ask, batch.share if batch else 1.0)
-        if batch is None or not batch.is_submitted:
-            await self._admit(maximum, batch)
-        self._attempts += 1
-        self._in_flight += 1
+        maximum = self._max_tokens(ask, terms.share)
+        if not terms.is_submitted:
+            await self._admit(maximum, terms.on_wait)
+        self._ledger.calls += 1
+        self._ledger.in_flight += 1
         self._ledger.reserved.update(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
         try:
@@ -111,17 +111,17 @@ class BudgetedJudge(JudgeLayer):
                 spent = _TokenCount()
             raise
         except (JudgeUnreachableError, SkippedAskError) as error:
-            self._attempts -= isinstance(error, SkippedAskError)  # it was not made
+            self._ledger.calls -= isinstance(error, SkippedAskError)  # it was not made
             spent = _TokenCount()
             raise
         finally:
-            self._in_flight -= 1
+            self._ledger.in_flight -= 1
             self._ledger.reserved.subtract(maximum)
             self._ledger.recorded.update(spent)
             self._ledger.changed.set()
         return reply
 
-    async def _admit(self, maximum: _TokenCount, batch: BatchTerms | None) -> None:
+    async def _admit(self, maximum: _TokenCount, on_wait: Callable[[int], object]) -> None:
         """Wait until a call fits under the caps; raise SkippedAskError where it never will."""
         async with self._ledger.admission:  # first come, first served
             while self._has_calls_left() and self._exceeds_cost(maximum):
@@ -132,8 +132,7 @@ class BudgetedJudge(JudgeLayer):
                         f"the next question could exceed max_cost {self._max_cost:g}; "
                         "raise it, and the same command continues"
                     )
-                if batch is not None:
-                    batch.on_wait(self._in_flight)
+                on_wait(self._ledger.in_flight)
                 self._ledger.changed.clear()
                 await self._ledger.changed.wait()
             if not self._has_calls_left():
@@ -177,16 +176,12 @@ class Ledger:
     """What the judges under the same caps have spent and reserved."""
 
     def __init__(self) -> None:
-        self.members: list[BudgetedJudge] = []
+        self.calls = 0
+        self.in_flight = 0  # calls that have not ended
         self.recorded = _TokenCount()
         self.reserved = _TokenCount()
         self.admission = asyncio.Lock()
         self.changed = asyncio.Event()
-
-    @property
-    def in_flight(self) -> int:
-        """Calls of all judges that have not ended."""
-        return sum(member._in_flight for member in self.members)  # noqa: SLF001
 
 
 def _check_reply(reply: object, judge: str) -> Reply:

@@ -57,8 +57,7 @@ class ConcurrencyLimit:
         self.most = most
         self.allowed = float(most)
         self.out = 0
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._entered = 0  # breaks ties between waiters of one age
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._cut_at = 0
         self._turned_away = False
         self._left = asyncio.Event()
@@ -69,14 +68,13 @@ class ConcurrencyLimit:
         Parameters
         ----------
         age : int
-            The question's number; the lowest goes first.
+            The question's number, which no other has; the lowest goes first.
         """
         if self._free() and not self._waiting:
             self.out += 1
             return
         place = asyncio.get_running_loop().create_future()
-        self._entered += 1
-        heapq.heappush(self._waiting, (age, self._entered, place))
+        heapq.heappush(self._waiting, (age, place))
         try:
             await place  # whoever gives it has counted us already
         except asyncio.CancelledError:
@@ -119,7 +117,7 @@ class ConcurrencyLimit:
 
     def _give(self) -> None:
         while self._waiting and self._free():
-            _, _, place = heapq.heappop(self._waiting)
+            _, place = heapq.heappop(self._waiting)
             if not place.done():  # a waiter that was cancelled
                 self.out += 1
                 place.set_result(None)
