@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import jinja2
 import jinja2.sandbox
@@ -533,14 +533,5 @@ class RenderedMessages(Sequence[Message]):
     def __len__(self) -> int:
         return len(self._messages)
 
-    def __iter__(self) -> Iterator[Message]:
-        return iter(self._messages)
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+    def __getitem__(self, index: Any) -> Any:
         return self._messages[index]

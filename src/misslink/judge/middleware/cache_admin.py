@@ -29,6 +29,7 @@ _AGE_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE_PATTERN = re.compile(r"(\d{1,5})\s*([hdw])")  # 99,999 weeks ago is still a valid date
 _FROM_REPLIES = "FROM replies JOIN judges ON judges.id = replies.judge"
 _EXPORTED = {
+    "key": "key",
     "judge": "coalesce(answered_by, judges.name)",
     "identity": "judges.identity",
     "prompt": "json_object('name', prompt, 'sha256', prompt_sha256)",
@@ -37,14 +38,11 @@ _EXPORTED = {
     "created": "created",
 }
 _JSON_COLUMNS = "identity", "prompt", "messages", "parsed", "probabilities", "usage"
-_COUNT_COLUMNS = (
-    "count(*), count(*) - count(replies.parsed), sum(prompt_tokens), sum(completion_tokens),"
-    " count(*) - count(coalesce(prompt_tokens, completion_tokens)),"
-    " min(replies.created), max(replies.created)"
-)
-_COUNT_NAMES = (
-    *("replies", "unreadable", "prompt_tokens", "completion_tokens", "without_tokens"),
-    *("first", "last"),
+_COUNTS = (
+    "count(*) AS replies, count(*) - count(replies.parsed) AS unreadable,"
+    " sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,"
+    " count(*) - count(coalesce(prompt_tokens, completion_tokens)) AS without_tokens,"
+    " min(replies.created) AS first, max(replies.created) AS last"
 )
 
 
@@ -86,19 +84,16 @@ def cache_stats(path: Path) -> dict[str, Any]:
     """
     size = _cache_size(path)
     with _open_to_read(path) as file:
-        totals = file.execute(f"SELECT {_COUNT_COLUMNS} FROM replies").fetchone()  # noqa: S608
+        totals = file.execute(f"SELECT {_COUNTS} FROM replies").fetchone()  # noqa: S608
         groups = file.execute(
-            f"SELECT judges.name, replies.prompt, {_COUNT_COLUMNS} {_FROM_REPLIES}"
+            f"SELECT judges.name AS judge, replies.prompt, {_COUNTS} {_FROM_REPLIES}"
             " GROUP BY judges.name, replies.prompt ORDER BY judges.name, replies.prompt"
         ).fetchall()
     return {
         "cache": str(path),
         "bytes": size,
-        **dict(zip(_COUNT_NAMES, totals, strict=True)),
-        "by_judge_and_prompt": [
-            {"judge": judge, "prompt": prompt, **dict(zip(_COUNT_NAMES, counts, strict=True))}
-            for judge, prompt, *counts in groups
-        ],
+        **dict(totals),
+        "by_judge_and_prompt": [dict(group) for group in groups],
     }
 
 
@@ -116,14 +111,17 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
     """
     selection = CacheSelection(judge=judge)
     where, values = selection.where()
-    columns = ", ".join(_EXPORTED.values())
+    columns = ", ".join(f"{column} AS {name}" for name, column in _EXPORTED.items())
     with _open_to_read(path) as file:
         _check_selection(file, selection, path)
-        for key, *row in file.execute(
-            f"SELECT key, {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
+        for row in file.execute(
+            f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
         ):
+            record = dict(row)
+            key = record.pop("key")
             try:
-                record = _reply_record(row)
+                for name in _JSON_COLUMNS:
+                    record[name] = None if record[name] is None else json.loads(record[name])
             except ValueError:
                 raise InputError(
                     f"this response cache is damaged: the reply {str(key)[:12]} or its question "
@@ -191,6 +189,7 @@ def _open_to_read(
 ) -> Iterator[sqlite3.Connection]:
     shown_path = shown_path or path
     opened = CACHE_FORMAT.open_read_only(path, shown_path=shown_path, hint=hint)
+    opened.row_factory = sqlite3.Row
     with CACHE_FORMAT.errors(shown_path, hint), contextlib.closing(opened) as file:
         yield file
 
@@ -227,13 +226,6 @@ def _check_selection(file: sqlite3.Connection, selection: CacheSelection, path: 
                 f"there are: {', '.join(names) or 'none'}",
                 path=path,
             )
-
-
-def _reply_record(row: Sequence[Any]) -> dict[str, Any]:
-    record = dict(zip(_EXPORTED, row, strict=True))
-    for name in _JSON_COLUMNS:
-        record[name] = None if record[name] is None else json.loads(record[name])
-    return record
 
 
 def _shrink_file(file: sqlite3.Connection) -> str | None:
