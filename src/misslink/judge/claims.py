@@ -98,7 +98,7 @@ def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
 
 
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
-_CLAIMS = TypeAdapter(tuple[Claim, ...])
+CLAIMS = TypeAdapter(tuple[Claim, ...])
 _ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
 _OPEN_ENDS = " \n:?*_\uff1a\uff1f"
 WEAK_SHARE = 0.8  # what is left of the probability of a claim whose quote does not decide it
@@ -207,7 +207,7 @@ def read_claims(
                 "weak": check.weak and support == "supported",
             }
         )
-    return _CLAIMS.validate_python(claims)
+    return CLAIMS.validate_python(claims)
 
 
 def _evidence(check: QuoteCheck, texts: Sequence[tuple[str, str]]) -> list[_ClaimFields]:

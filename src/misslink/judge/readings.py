@@ -15,7 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
-from misslink.judge.claims import examined_coverage, read_claims
+from misslink.judge.claims import CLAIMS, examined_coverage, read_claims
 from misslink.judge.examination import Examination
 from misslink.judge.middleware.reply_store import ReadingStore
 from misslink.judge.protocol import Reply
@@ -24,7 +24,6 @@ from misslink.types import Claim, Passage
 
 _ReadT = TypeVar("_ReadT")
 _COVERAGE = TypeAdapter(ClaimCoverage)
-_CLAIMS = TypeAdapter(tuple[Claim, ...])
 _PENDING = 256  # readings that are written together; a process that is killed loses them
 _RULES = "judge", "types.py", "link_types.py", "frozen_model.py", "matching/coefficients.json"
 
@@ -72,7 +71,7 @@ class Readings:
         texts = [text for passage in passages for text in (passage.id, passage.text)]
         chances = json.dumps(reply.probabilities) if reply.probabilities else ""
         return self._find_or_read(
-            _CLAIMS,
+            CLAIMS,
             lambda: read_claims(reply, answer, passages, question, history),
             *("claims", _as_json(reply.parsed), chances, answer, question, *texts, "", *history),
         )

@@ -16,7 +16,7 @@ from misslink.judge.backends.custom import check_judge, foreign_options, load_cu
 from misslink.judge.backends.decisions import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
-from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, Price, is_custom_judge
+from misslink.judge.config import DEFAULT_CACHE, DEFAULTS, JudgeConfig, Price, is_custom_judge
 from misslink.judge.middleware.budget import BudgetedJudge, Ledger
 from misslink.judge.middleware.cache import CachedJudge, CacheUsage
 from misslink.judge.middleware.cascade import CascadeJudge, parse_cascade_spec, stage_band
@@ -229,7 +229,7 @@ def open_judge(
     *,
     cache: Path | None,
     concurrency: int,
-    terms: JudgeConfig | None = None,
+    terms: JudgeConfig = DEFAULTS,
     reach: Callable[[JudgeSpec], Judge] = with_limits,
 ) -> JudgeSession | None:
     """Open a judge with its budget, throttle, and response cache.
@@ -245,7 +245,7 @@ def open_judge(
         Where replies are stored. None: in memory only.
     concurrency : int
         Questions at a time, at least 1.
-    terms : JudgeConfig or None
+    terms : JudgeConfig
     reach : callable
         Makes what the cache asks where it has no reply; an engine has its own.
 
@@ -254,7 +254,6 @@ def open_judge(
     InputError
         There is no such judge, it lacks something, or the cache cannot be used.
     """
-    terms = terms or JudgeConfig()
     if judge is None or judge == "none":
         return None
     prompts = Prompts.from_spec(terms.prompts)
@@ -282,7 +281,7 @@ def open_judge(
     around, cached = wrap(last, terms, reach)
     stages: dict[str, CachedJudge] = {}
     for spec in reversed(earlier):
-        cheap = create_judge(spec, JudgeConfig())
+        cheap = create_judge(spec, DEFAULTS)
         band = stage_band(cheap)
         if not isinstance(cheap, HeuristicJudge):
             limits = replace(terms, base_url=None, api_key=None, temperature=None)

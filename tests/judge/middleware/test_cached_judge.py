@@ -22,7 +22,7 @@ from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Reply, SkippedAskError
@@ -470,7 +470,7 @@ def test_a_question_that_failed_is_free_for_others(judge_server, tmp_path):
 def test_refused_questions_are_asked_again_on_request_and_others_are_not(tmp_path):
     said = {1: f"{DECLINED} (sorry)", 2: f"{WITHHELD} (content_filter)", 3: "not JSON"}
 
-    def ask_all(reply, config=None):
+    def ask_all(reply, config=DEFAULTS):
         async def put():
             judge = FakeJudge(reply)
             kept = CachedJudge(judge, tmp_path / "l", config)

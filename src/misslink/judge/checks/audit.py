@@ -174,7 +174,6 @@ class AuditedCase:
 
     Parameters
     ----------
-    case_id : str
     answer : str
         As the app gave it.
     base : mapping of str to Verdict
@@ -185,7 +184,6 @@ class AuditedCase:
         By change, then by metric: why the case could not be changed so.
     """
 
-    case_id: str
     answer: str
     base: Mapping[str, Verdict]
     changed: Mapping[str, Mapping[str, Verdict]]
@@ -279,7 +277,7 @@ async def _audit_case(
             unchanged[change].update({metric.name: variant for metric in served})
         else:
             changed[change].update({verdict.metric: verdict for verdict in next(results)})
-    return AuditedCase(subject.case.id, subject.answer, base, changed, unchanged)
+    return AuditedCase(subject.answer, base, changed, unchanged)
 
 
 # A change, the metrics that it is for, the changed case or why there is none, and the sample.
@@ -376,8 +374,7 @@ def _change_entry(
     gained = sum(ref.label is False and after.label is True for _, _, ref, after in rows)
     lost = sum(ref.label is True and after.label is False for _, _, ref, after in rows)
     if change == "again":
-        flipped = sum(flips(before, after) for _, before, after in pairs)
-        p_more = _excess_flip_p_value(flipped, len(pairs))
+        p_more = _excess_flip_p_value(to_good + to_bad, len(pairs))
     else:
         flip_pairs = [(flips(before, ref), flips(before, after)) for _, before, ref, after in rows]
         more, less = flip_pairs.count((False, True)), flip_pairs.count((True, False))

@@ -261,14 +261,12 @@ async def run_redteam(
     suite = suite or load_suite()
     total = len(suite.cases) * (1 + len(suite.attacks))
 
-    async def judge_cases(cases: Sequence[AttackCase]) -> list[_CaseReply]:
+    async def judge_cases(cases: Sequence[AttackCase], before: int = 0) -> list[_CaseReply]:
         return await map_concurrently(
             cases,
             lambda case: _judge_case(judge, case, metrics, prompts),
             max(1, len(cases)),
-            lambda done, _: tick(
-                done if cases is suite.cases else total - len(cases) + done, total
-            ),
+            lambda done, _: tick(before + done, total),
         )
 
     base_replies = await judge_cases(suite.cases)
@@ -289,11 +287,10 @@ async def run_redteam(
         for case, base in zip(suite.cases, base_replies, strict=True)
         if case.id in bad_metrics
     ]
-    if len(suite.cases) + len(attacked) < total:
-        tick(total - len(attacked), total)
-    replies = await judge_cases(
-        [case.under(attack, base.boundary) for attack, case, base in attacked]
-    )
+    if (before := total - len(attacked)) > len(suite.cases):
+        tick(before, total)
+    under_attack = [case.under(attack, base.boundary) for attack, case, base in attacked]
+    replies = await judge_cases(under_attack, before)
     trials = [
         _attack_trial(attack, case.id, name, base, reply)
         for (attack, case, base), reply in zip(attacked, replies, strict=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.config import DEFAULTS, JudgeConfig, Price
 from misslink.judge.middleware.throttle import ask_with_timeout
 from misslink.judge.protocol import (
     Ask,
@@ -49,12 +49,10 @@ class BudgetedJudge(JudgeLayer):
     """
 
     def __init__(
-        self, judge: Judge, config: JudgeConfig | None = None, ledger: Ledger | None = None
+        self, judge: Judge, config: JudgeConfig = DEFAULTS, ledger: Ledger | None = None
     ) -> None:
-        config = config or JudgeConfig()
         super().__init__(judge)
-        self._max_calls = config.max_calls
-        self._max_cost = config.max_cost
+        self._config = config
         self._price = config.price
         self._ledger = ledger or Ledger()
         self._stopped = False
@@ -129,7 +127,7 @@ class BudgetedJudge(JudgeLayer):
                     raise SkippedAskError("the run has ended")
                 if not self._ledger.in_flight:
                     raise SkippedAskError(
-                        f"the next question could exceed max_cost {self._max_cost:g}; "
+                        f"the next question could exceed max_cost {self._config.max_cost:g}; "
                         "raise it, and the same command continues"
                     )
                 on_wait(self._ledger.in_flight)
@@ -137,19 +135,21 @@ class BudgetedJudge(JudgeLayer):
                 await self._ledger.changed.wait()
             if not self._has_calls_left():
                 raise SkippedAskError(
-                    f"max_calls {self._max_calls} is used up; the same command continues"
+                    f"max_calls {self._config.max_calls} is used up; the same command continues"
                 )
 
     def _has_calls_left(self) -> bool:
-        return self._max_calls is None or self.calls < self._max_calls
+        most = self._config.max_calls
+        return most is None or self.calls < most
 
     def _exceeds_cost(self, maximum: _TokenCount) -> bool:
-        if self._price is None or self._max_cost is None:
+        most = self._config.max_cost
+        if self._price is None or most is None:
             return False
         total = _TokenCount(self._ledger.recorded)
         total.update(self._ledger.reserved)
         total.update(maximum)
-        return total.cost(self._price) > self._max_cost
+        return total.cost(self._price) > most
 
     def _max_tokens(self, ask: Ask, share: float) -> _TokenCount:
         if self._price is None:

@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
 from misslink.io.storage import as_url
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.middleware.reply_store import PastUsage, ReplyStore
 from misslink.judge.middleware.sqlite_store import LEASE_S, CacheStore
 from misslink.judge.protocol import Ask, Judge, JudgeLayer, Reply, judge_info, unwrap_judge
@@ -69,11 +69,10 @@ class CachedJudge(JudgeLayer):
         self,
         judge: Judge,
         path: Path | None,
-        config: JudgeConfig | None = None,
+        config: JudgeConfig = DEFAULTS,
         *,
         claims: bool = True,
     ) -> None:
-        config = config or JudgeConfig()
         super().__init__(judge)
         self.path = path
         self.calls = 0  # questions put to the judge since opening

@@ -16,7 +16,7 @@ from misslink.event_loops import is_of_another_loop
 from misslink.io.retry import Backoff
 from misslink.judge import protocol
 from misslink.judge.backends.response_parsing import is_question_error
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.protocol import Reply, SkippedAskError
 from misslink.timeouts import await_paid_replies
 
@@ -435,7 +435,7 @@ class ThrottledJudge(protocol.JudgeLayer):
         Makes one attempt per ask, and raises RetryableError where it failed.
     concurrency : int
         Maximum number of calls in flight, at least 1; fewer where the judge's info says so.
-    config : JudgeConfig or None
+    config : JudgeConfig
         Its ``timeout`` is that of one call (see `ask_with_timeout`), its ``retries`` are fewer while
         questions fail in a row, ``rpm`` and ``tpm`` as in `RateLimit`, and the ``deadline`` counts
         from the first ask.
@@ -447,19 +447,16 @@ class ThrottledJudge(protocol.JudgeLayer):
         self,
         judge: protocol.Judge,
         concurrency: int,
-        config: JudgeConfig | None = None,
+        config: JudgeConfig = DEFAULTS,
         rng: random.Random | None = None,
     ) -> None:
         if concurrency < 1:
             raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
-        config = config or JudgeConfig()
         super().__init__(judge)
         self._innermost = protocol.unwrap_judge(judge)
         info = protocol.judge_info(self._innermost)
         self.places = ConcurrencyLimit(min(concurrency, info.max_concurrency or concurrency))
-        self._timeout = config.timeout
-        self._retries = config.retries
-        self._deadline = config.deadline
+        self._config = config
         self._ends: float | None = None
         self._rng = rng or random.Random()  # noqa: S311 (jitter is no secret)
         self._pace = None
@@ -482,8 +479,8 @@ class ThrottledJudge(protocol.JudgeLayer):
         SkippedAskError
             The time of the run is used up, or the question is too large for a minute.
         """
-        if self._deadline is not None and self._ends is None:
-            self._ends = asyncio.get_running_loop().time() + self._deadline
+        if self._config.deadline is not None and self._ends is None:
+            self._ends = asyncio.get_running_loop().time() + self._config.deadline
         if not self._questions and protocol.judge_info(self._innermost).abilities:
             self._circuit.answers()  # a response cache told what an earlier run found out
         self._questions += 1
@@ -493,7 +490,7 @@ class ThrottledJudge(protocol.JudgeLayer):
             try:
                 reply = await self._try(ask, question)
             except protocol.RetryableError as trouble:
-                patience = self._retries >> self._circuit.judge_failures
+                patience = self._config.retries >> self._circuit.judge_failures
                 if question.tries <= patience and _worth_waiting(trouble):
                     await self._back_off(trouble, question.tries)
                     continue
@@ -546,7 +543,7 @@ class ThrottledJudge(protocol.JudgeLayer):
             question.call = self._calls
 
         try:
-            reply = await ask_with_timeout(self.judge, ask, self._timeout, begin)
+            reply = await ask_with_timeout(self.judge, ask, self._config.timeout, begin)
         except protocol.RetryableError as trouble:
             bearable = trouble.after is not None and _worth_waiting(trouble)
             if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
@@ -591,7 +588,7 @@ class ThrottledJudge(protocol.JudgeLayer):
 
     def _out_of_time(self) -> protocol.SkippedAskError:
         return protocol.SkippedAskError(
-            f"the time of the run is used up (deadline {self._deadline:g}); "
+            f"the time of the run is used up (deadline {self._config.deadline:g}); "
             "the same command continues"
         )
 
