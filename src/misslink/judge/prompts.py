@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
@@ -166,12 +167,9 @@ class PromptTemplate:
 
     def _line(self, problem: Exception) -> int | None:
         """The template's line, from the frame of its compiled code."""
-        traceback, line = problem.__traceback__, None
-        while traceback is not None:
-            if traceback.tb_frame.f_code.co_filename == "<template>":
-                line = self._template.get_corresponding_lineno(traceback.tb_lineno)
-            traceback = traceback.tb_next
-        return line
+        frames = traceback.walk_tb(problem.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code.co_filename == "<template>"]
+        return self._template.get_corresponding_lineno(lines[-1]) if lines else None
 
 
 def _find_leaks(tree: nodes.Template) -> Iterator[tuple[int, str]]:

@@ -152,6 +152,7 @@ class JudgeSession(JudgeLayer):
             return self.elsewhere.cascade
         if not isinstance(self.judge, CascadeJudge):
             return None
+        whole = self.judge.summary()
         stages: dict[str, CascadeStage] = {}
         layer: Judge = self.judge
         while isinstance(layer, CascadeJudge):
@@ -162,10 +163,9 @@ class JudgeSession(JudgeLayer):
                 sure=of_stage.sure, agreement=of_stage.agreement, **used._asdict()
             )
             layer = layer.judge
-        answered = self.judge.summary().seen_by.get(layer.name, 0)
-        last = self.cache.usage()._asdict()
-        stages[layer.name] = CascadeStage(sure=answered, agreement=None, **last)
-        return self.judge.summary(stages)
+        answered, used = whole.seen_by.get(layer.name, 0), self.cache.usage()
+        stages[layer.name] = CascadeStage(sure=answered, agreement=None, **used._asdict())
+        return whole.replace(stages=stages)
 
     async def check_reachable(self) -> None:
         """Check before an app is run whether the judge can be reached; asks no question.

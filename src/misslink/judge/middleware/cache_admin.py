@@ -55,8 +55,11 @@ class CacheSelection:
     judge: str | None = None
     prompt: str | None = None
 
-    def where(self) -> tuple[str, dict[str, str]]:
-        """Return the conditions as SQL, and its parameters."""
+    def where(self, file: sqlite3.Connection, path: Path) -> tuple[str, dict[str, str]]:
+        """Return the conditions as SQL, and its parameters.
+
+        A judge or prompt without any reply is refused: its name is surely misspelt.
+        """
         conditions, values = ["1"], {}
         if self.unreadable:
             conditions.append("replies.parsed IS NULL")
@@ -64,10 +67,20 @@ class CacheSelection:
             since = dt.datetime.now(dt.UTC) - self.older_than
             conditions.append("replies.created <= :since")
             values["since"] = since.isoformat(timespec="seconds")
-        for name, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
-            if (value := getattr(self, name)) is not None:
-                conditions.append(f"{column} = :{name}")
-                values[name] = value
+        for kind, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
+            name = getattr(self, kind)
+            if name is None:
+                continue
+            rows = file.execute(f"SELECT DISTINCT {column} {_FROM_REPLIES} ORDER BY 1")
+            names = [row[0] for row in rows]
+            if name not in names:
+                raise InputError(
+                    f"no reply of the {kind} '{name}' is in this cache; "
+                    f"there are: {', '.join(names) or 'none'}",
+                    path=path,
+                )
+            conditions.append(f"{column} = :{kind}")
+            values[kind] = name
         return " AND ".join(conditions), values
 
 
@@ -109,11 +122,9 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
     InputError
         There is no cache, it or a reply in it is damaged, or it has no reply of this judge.
     """
-    selection = CacheSelection(judge=judge)
-    where, values = selection.where()
     columns = ", ".join(f"{column} AS {name}" for name, column in _EXPORTED.items())
     with _open_to_read(path) as file:
-        _check_selection(file, selection, path)
+        where, values = CacheSelection(judge=judge).where(file, path)
         for row in file.execute(
             f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
         ):
@@ -154,11 +165,10 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
             "--only-judge NAME or --prompt NAME"
         )
     before = _cache_size(path)
-    where, values = selection.where()
     note = None
     opened = _open_to_read(path) if dry_run else _open_to_write(path, must_exist=True)
     with opened as file:
-        _check_selection(file, selection, path)
+        where, values = selection.where(file, path)
         selected = f"{_FROM_REPLIES} WHERE {where}"
         if dry_run:
             (count,) = file.execute(f"SELECT count(*) {selected}", values).fetchone()
@@ -210,22 +220,6 @@ def parse_age(text: str) -> dt.timedelta:
             "such as 30d"
         )
     return dt.timedelta(**{_AGE_UNITS[match[2]]: int(match[1])})
-
-
-def _check_selection(file: sqlite3.Connection, selection: CacheSelection, path: Path) -> None:
-    """Refuse a judge or prompt without any reply: its name is surely misspelt."""
-    for kind, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
-        name = getattr(selection, kind)
-        if name is None:
-            continue
-        rows = file.execute(f"SELECT DISTINCT {column} {_FROM_REPLIES} ORDER BY 1")
-        names = [row[0] for row in rows]
-        if name not in names:
-            raise InputError(
-                f"no reply of the {kind} '{name}' is in this cache; "
-                f"there are: {', '.join(names) or 'none'}",
-                path=path,
-            )
 
 
 def _shrink_file(file: sqlite3.Connection) -> str | None:

@@ -517,6 +517,12 @@ class ThrottledJudge(protocol.JudgeLayer):
 
     async def _try(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
         """Wait for all that must be waited for, and make one call."""
+
+        def begin() -> None:
+            self._refuse_if_over()
+            self._calls += 1
+            question.call = self._calls
+
         await self.places.enter(question.number)
         slot, reply, cut = None, None, False
         try:
@@ -525,10 +531,14 @@ class ThrottledJudge(protocol.JudgeLayer):
                 slot = await self._pace.begin(ask.characters, self._wait)
             while (pause := self._paused_until - asyncio.get_running_loop().time()) > 0:
                 await self._wait(pause)
-            reply = await self._call(ask, question)
+            reply = await ask_with_timeout(self.judge, ask, self._config.timeout, begin)
+            self.places.grow()
         except protocol.RetryableError as trouble:
             cut = trouble.kind == "time"
+            self._slow_down(trouble, question.call)
             raise
+        except JudgeUnreachableError as outage:
+            raise self._open(self._circuit.gone(str(outage))) from None
         else:
             return reply
         finally:
@@ -536,26 +546,14 @@ class ThrottledJudge(protocol.JudgeLayer):
                 self._pace.end(slot, reply, cut=cut)
             self.places.leave()
 
-    async def _call(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
-        def begin() -> None:
-            self._refuse_if_over()
-            self._calls += 1
-            question.call = self._calls
-
-        try:
-            reply = await ask_with_timeout(self.judge, ask, self._config.timeout, begin)
-        except protocol.RetryableError as trouble:
-            bearable = trouble.after is not None and _worth_waiting(trouble)
-            if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
-                self.places.halve(question.call, self._calls)
-            if trouble.after is not None and bearable:
-                until = asyncio.get_running_loop().time() + trouble.after
-                self._paused_until = max(self._paused_until, until)
-            raise
-        except JudgeUnreachableError as outage:
-            raise self._open(self._circuit.gone(str(outage))) from None
-        self.places.grow()
-        return reply
+    def _slow_down(self, trouble: protocol.RetryableError, call: int) -> None:
+        """Make fewer calls at a time, and none before the server wants them."""
+        bearable = trouble.after is not None and _worth_waiting(trouble)
+        if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
+            self.places.halve(call, self._calls)
+        if trouble.after is not None and bearable:
+            until = asyncio.get_running_loop().time() + trouble.after
+            self._paused_until = max(self._paused_until, until)
 
     async def _back_off(self, trouble: protocol.RetryableError, tries: int) -> None:
         """Wait before the next try; a wait that the server asked for is everybody's already."""
