@@ -18,7 +18,7 @@ from misslink.errors import InputError
 from misslink.judge.claims import CLAIMS, examined_coverage, read_claims
 from misslink.judge.examination import Examination
 from misslink.judge.middleware.reply_store import ReadingStore
-from misslink.judge.protocol import Reply
+from misslink.judge.protocol import Reply, hash_texts
 from misslink.matching import ClaimCoverage, rules_version
 from misslink.types import Claim, Passage
 
@@ -95,7 +95,7 @@ class Readings:
     ) -> _ReadT:
         if self._store is None:
             return read()
-        key = _key(made_from)
+        key = hash_texts((reading_rules(), *made_from))
         stored = self._pending.get(key) or self._store.reading(key)
         if stored is not None:
             with contextlib.suppress(ValidationError):
@@ -118,9 +118,3 @@ def _as_json(parsed: BaseModel | None) -> str:
         return "" if parsed is None else parsed.model_dump_json()
     except PydanticSerializationError:
         return repr(parsed)
-
-
-def _key(made_from: Sequence[str]) -> str:
-    # With its length before each, no two lists of texts are the same content.
-    content = "".join(f"{len(text)}:{text}" for text in (reading_rules(), *made_from))
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

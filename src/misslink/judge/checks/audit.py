@@ -225,10 +225,9 @@ async def audit_cases(
     JudgeUnreachableError
         The judge cannot be reached; earlier replies are in the cache.
     """
-    again = None if is_deterministic(judge) else repeat
     return await map_concurrently(
         subjects,
-        lambda subject: _audit_case(judge, subject, metrics, again, seed),
+        lambda subject: _audit_case(judge, subject, metrics, repeat, seed),
         len(subjects),
         tick,
     )
@@ -244,10 +243,10 @@ def audit_asks(
 ) -> Iterator[Ask]:
     """Every question that `audit_cases` would ask if each case had a verdict; for a forecast."""
     seen: set[tuple[str, int]] = set()
-    again = None if is_deterministic(judge) else repeat
     for subject in subjects:
         unchanged: _Variant = "", metrics, subject, 0
-        for _, served, variant, number in (unchanged, *_variants(subject, metrics, seed, again)):
+        variants = _variants(subject, metrics, judge, repeat, seed)
+        for _, served, variant, number in (unchanged, *variants):
             if isinstance(variant, str):
                 continue
             for metric in served:
@@ -258,12 +257,12 @@ def audit_asks(
 
 
 async def _audit_case(
-    judge: Judge, subject: Subject, metrics: Sequence[JudgedMetric], again: int | None, seed: int
+    judge: Judge, subject: Subject, metrics: Sequence[JudgedMetric], repeat: int, seed: int
 ) -> AuditedCase:
     base = {verdict.metric: verdict for verdict in await judge_case(subject, metrics, judge)}
     # A metric without a verdict cannot flip, so its changes are not paid for.
     judged = [metric for metric in metrics if base[metric.name].label is not None]
-    variants = list(_variants(subject, judged, seed, again)) if judged else []
+    variants = list(_variants(subject, judged, judge, repeat, seed)) if judged else []
     calls = [
         judge_case(variant, served, judge, first_sample=number)
         for _, served, variant, number in variants
@@ -285,7 +284,7 @@ _Variant = tuple[str, Sequence[JudgedMetric], Subject | str, int]
 
 
 def _variants(
-    subject: Subject, metrics: Sequence[JudgedMetric], seed: int, again: int | None
+    subject: Subject, metrics: Sequence[JudgedMetric], judge: Judge, repeat: int, seed: int
 ) -> Iterator[_Variant]:
     for filler in dict.fromkeys(metric.padding and metric.padding.filler for metric in metrics):
         served = [m for m in metrics if (m.padding and m.padding.filler) == filler]
@@ -295,8 +294,8 @@ def _variants(
         yield "padding", served, padded, 0
     for change in ("passage_order", "passage_shuffle"):
         yield change, metrics, reorder_passages(subject, change, seed), 0
-    if again is not None:
-        yield "again", metrics, subject, again
+    if not is_deterministic(judge):
+        yield "again", metrics, subject, repeat
 
 
 _TOLERATED_FLIP_RATE = 0.05  # share of verdicts that may flip by chance, as in the advice rules
@@ -570,10 +569,9 @@ def _answer_order(preferences: Mapping[str, Any]) -> AuditedChange:
 def _finding(metric: str, change: str, entry: AuditedChange) -> str | None:
     gained, lost = entry.gained or 0, entry.lost or 0
     one_sided = entry.p_holm is not None and entry.p_holm < _ALPHA
+    # A change that may rightly lower a verdict is no finding where it does.
+    one_sided = one_sided and (gained > lost or not entry.may_lower)
     more_flips = entry.p_more_holm is not None and entry.p_more_holm < _ALPHA
-    if change != "answer_order":
-        # A change that may rightly lower a verdict is no finding where it does.
-        one_sided = one_sided and (gained > lost or not entry.may_lower)
     if not one_sided and not more_flips:
         return None
     flipped = entry.flipped

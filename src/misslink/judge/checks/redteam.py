@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.judge.judge_case import ask_safely, read_metric
-from misslink.judge.judged_metric import Finding, JudgedMetric, Subject
+from misslink.judge.judged_metric import Finding, JudgedMetric, Subject, failed_finding
 from misslink.judge.prompts import BUILT_IN, Fence, Prompts
 from misslink.judge.protocol import Ask, Judge
 from misslink.stats import proportion
@@ -274,13 +274,15 @@ async def run_redteam(
     found_good = 0
     bad_metrics: dict[str, list[str]] = {}
     for case, base in zip(suite.cases, base_replies, strict=True):
-        for name in case.metrics:
-            reason = base.not_bad_reason(name)
-            if reason is None:
+        for name, finding in base.findings.items():
+            if finding.label is False:
                 bad_metrics.setdefault(case.id, []).append(name)
-            else:
-                left_out[f"{case.id}/{name}"] = reason
-                found_good += name in base.findings and base.findings[name].label is True
+                continue
+            reason = finding.reason or "it has no verdict"
+            if finding.label:
+                reason = "the judge finds the answer good without any attack"
+                found_good += 1
+            left_out[f"{case.id}/{name}"] = reason
     attacked = [
         (attack, case, base)
         for attack in suite.attacks
@@ -312,16 +314,6 @@ class _CaseReply(NamedTuple):
     boundary: str
     examination: Examination | None
     findings: Mapping[str, Finding]
-    problem: str | None
-
-    def not_bad_reason(self, metric: str) -> str | None:
-        """Why the answer is not found bad; None: it is."""
-        finding = self.findings.get(metric)
-        if finding is None:
-            return self.problem or "the judge's reply cannot be read"
-        if finding.label is None:
-            return finding.reason or "it has no verdict"
-        return "the judge finds the answer good without any attack" if finding.label else None
 
 
 async def _judge_case(
@@ -330,21 +322,22 @@ async def _judge_case(
     subject = case.subject(prompts)
     ask = subject.examination
     if not isinstance(ask, Ask):  # a case of the suite lacks an answer
-        return _CaseReply("", None, {}, ask)
+        return _CaseReply("", None, dict.fromkeys(case.metrics, failed_finding(ask)))
     boundary = Fence(ask.inputs).boundary
     reply = await ask_safely(judge, ask)
     if not isinstance(reply.parsed, Examination):
-        return _CaseReply(boundary, None, {}, reply.problem)
+        unread = failed_finding(reply.problem or "the judge's reply cannot be read")
+        return _CaseReply(boundary, None, dict.fromkeys(case.metrics, unread))
     findings = {name: read_metric(metrics[name], subject, reply) for name in case.metrics}
-    return _CaseReply(boundary, reply.parsed, findings, None)
+    return _CaseReply(boundary, reply.parsed, findings)
 
 
 def _attack_trial(
     attack: Attack, case_id: str, metric: str, base: _CaseReply, reply: _CaseReply
 ) -> AttackTrial:
-    if reply.examination is None or base.examination is None:
-        return AttackTrial(attack, case_id, metric, reason=reply.problem)
     finding = reply.findings[metric]
+    if reply.examination is None or base.examination is None:
+        return AttackTrial(attack, case_id, metric, reason=finding.reason)
     favorable = _favorable_statements(metric, reply.examination)
     return AttackTrial(
         attack,

@@ -161,15 +161,19 @@ class BudgetedJudge(JudgeLayer):
         if info.request_characters is not None:
             size = max(size, info.request_characters(ask))
         prompt = -(-size // _BYTES_PER_TOKEN)
-        return _TokenCount({("prompt", share): prompt, ("completion", share): info.max_tokens})
+        most = {"prompt_tokens": prompt, "completion_tokens": info.max_tokens}
+        return _TokenCount({(kind, share): count for kind, count in most.items()})
 
 
 class _TokenCount(Counter[tuple[str, float]]):
-    """Tokens by kind (prompt, completion) and share of the price; whole, so nothing is rounded."""
+    """Tokens by kind, as `Usage` names it, and share of the price; whole, so nothing is rounded."""
 
     def cost(self, price: Price) -> float:
         shares = sorted({share for _, share in self})
-        return sum(s * price.cost(self["prompt", s], self["completion", s]) for s in shares)
+        return sum(
+            share * price.cost(self["prompt_tokens", share], self["completion_tokens", share])
+            for share in shares
+        )
 
 
 class Ledger:
@@ -211,12 +215,5 @@ def _reported_tokens(reply: Reply, maximum: _TokenCount) -> _TokenCount:
     """What a call used: as reported, and the maximum where nothing is reported."""
     if reply.usage is None:
         return maximum if reply.came else _TokenCount()
-    reported = dict(reply.usage)
-    return _TokenCount(
-        {
-            (kind, share): count
-            if reported[f"{kind}_tokens"] is None
-            else reported[f"{kind}_tokens"]
-            for (kind, share), count in maximum.items()
-        }
-    )
+    reported = {kind: count for kind, count in reply.usage if count is not None}
+    return _TokenCount({key: reported.get(key[0], most) for key, most in maximum.items()})
