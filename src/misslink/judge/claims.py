@@ -48,7 +48,7 @@ def examined_coverage(examination: Examination, answer: str, question: str) -> C
     coverage = cover_answer(spans, answer, question, tuple(claim.text for claim in claims))
     places = {order[number]: place for number, place in coverage.places.items()}
     coverage = coverage._replace(places=dict(sorted(places.items())))
-    if examination.response == "declines" and not _states_facts(answer):
+    if examination.response == "declines" and not (_statements(answer) and _is_blunt(answer)):
         return coverage._replace(sentences=0, uncovered=())
     return coverage
 
@@ -69,10 +69,6 @@ def settle_response(examination: Examination, answer: str) -> Examination:
         for claim in examination.claims
     )
     return examination.model_copy(update={"response": "partly"}) if partly else examination
-
-
-def _states_facts(answer: str) -> bool:
-    return bool(_statements(answer)) and _is_blunt(answer)
 
 
 def _is_blunt(answer: str) -> bool:
