@@ -83,7 +83,7 @@ class JudgeSession(JudgeLayer):
     cache : Cache
         The one in it that counts.
     terms : JudgeConfig
-    stages : mapping of str to CachedJudge or None
+    stages : mapping of str to CachedJudge
         The caches of a cascade's earlier judges that cost something, by judge.
 
     Attributes
@@ -101,7 +101,7 @@ class JudgeSession(JudgeLayer):
         judge: Judge,
         cache: CachedJudge,
         terms: JudgeConfig,
-        stages: Mapping[str, CachedJudge] | None = None,
+        stages: Mapping[str, CachedJudge],
     ) -> None:
         super().__init__(judge)
         self.terms = terms
@@ -109,7 +109,7 @@ class JudgeSession(JudgeLayer):
         self.stopped_by: str | None = None
         self.elsewhere: JudgeState | None = None
         self.cache = cache
-        self._stages = stages or {}
+        self._stages = stages
 
     @property
     def readings(self) -> Readings:
@@ -274,10 +274,7 @@ def open_judge(
         ), cached
 
     name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
-    if name != "cascade":
-        around, cached = wrap(judge, terms, reach)
-        return JudgeSession(around, cached, terms)
-    *earlier, last = parse_cascade_spec(argument)
+    *earlier, last = parse_cascade_spec(argument) if name == "cascade" else [judge]
     around, cached = wrap(last, terms, reach)
     stages: dict[str, CachedJudge] = {}
     for spec in reversed(earlier):

@@ -381,7 +381,7 @@ def _change_entry(
     of_claims = (metric, change) == ("faithfulness", "padding")
     scores = [_scores(case, ref, after, of_claims=of_claims) for case, _, ref, after in rows]
     both = [pair for pair in scores if pair is not None]
-    return AuditedChange(
+    return AuditedChange.read({}).replace(
         n=len(pairs),
         good=sum(before.label is True for _, before, _ in pairs),
         bad=sum(before.label is False for _, before, _ in pairs),
@@ -393,13 +393,9 @@ def _change_entry(
         lost=lost,
         p=mcnemar_test(gained, lost).p if rows else None,
         p_more=p_more,
-        p_holm=None,
-        p_more_holm=None,
         claims=_claim_flip_rate(pairs, seed) if of_claims else None,
         may_lower=may_lower,
         left_out=dict(left_out.most_common()),
-        places={},
-        finding=None,
     )
 
 

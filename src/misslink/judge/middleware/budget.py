@@ -54,22 +54,8 @@ class BudgetedJudge(JudgeLayer):
         super().__init__(judge)
         self._config = config
         self._price = config.price
-        self._ledger = ledger or Ledger()
+        self.ledger = ledger or Ledger()
         self._stopped = False
-
-    @property
-    def calls(self) -> int:
-        """Attempts made under the caps."""
-        return self._ledger.calls
-
-    @property
-    def spent(self) -> float | None:
-        """Money spent; None without a price.
-
-        Where a reply does not report its cost, and for a call that was cut off while the server
-        may have been writing, it is the maximum. Refused calls and broken connections are free.
-        """
-        return None if self._price is None else self._ledger.recorded.cost(self._price)
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask, or raise SkippedAskError where a cap is reached."""
@@ -83,7 +69,7 @@ class BudgetedJudge(JudgeLayer):
     def stop(self) -> None:
         """Refuse calls that wait for others to end."""
         self._stopped = True
-        self._ledger.changed.set()
+        self.ledger.changed.set()
 
     async def close(self) -> None:
         """Close the judge."""
@@ -97,9 +83,9 @@ class BudgetedJudge(JudgeLayer):
         maximum = self._max_tokens(ask, terms.share)
         if not terms.is_submitted:
             await self._admit(maximum, terms.on_wait)
-        self._ledger.calls += 1
-        self._ledger.in_flight += 1
-        self._ledger.reserved.update(maximum)
+        self.ledger.calls += 1
+        self.ledger.in_flight += 1
+        self.ledger.reserved.update(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
         try:
             reply = _check_reply(await call(), self.name)
@@ -109,30 +95,30 @@ class BudgetedJudge(JudgeLayer):
                 spent = _TokenCount()
             raise
         except (JudgeUnreachableError, SkippedAskError) as error:
-            self._ledger.calls -= isinstance(error, SkippedAskError)  # it was not made
+            self.ledger.calls -= isinstance(error, SkippedAskError)  # it was not made
             spent = _TokenCount()
             raise
         finally:
-            self._ledger.in_flight -= 1
-            self._ledger.reserved.subtract(maximum)
-            self._ledger.recorded.update(spent)
-            self._ledger.changed.set()
+            self.ledger.in_flight -= 1
+            self.ledger.reserved.subtract(maximum)
+            self.ledger.recorded.update(spent)
+            self.ledger.changed.set()
         return reply
 
     async def _admit(self, maximum: _TokenCount, on_wait: Callable[[int], object]) -> None:
         """Wait until a call fits under the caps; raise SkippedAskError where it never will."""
-        async with self._ledger.admission:  # first come, first served
+        async with self.ledger.admission:  # first come, first served
             while self._has_calls_left() and self._exceeds_cost(maximum):
                 if self._stopped:
                     raise SkippedAskError("the run has ended")
-                if not self._ledger.in_flight:
+                if not self.ledger.in_flight:
                     raise SkippedAskError(
                         f"the next question could exceed max_cost {self._config.max_cost:g}; "
                         "raise it, and the same command continues"
                     )
-                on_wait(self._ledger.in_flight)
-                self._ledger.changed.clear()
-                await self._ledger.changed.wait()
+                on_wait(self.ledger.in_flight)
+                self.ledger.changed.clear()
+                await self.ledger.changed.wait()
             if not self._has_calls_left():
                 raise SkippedAskError(
                     f"max_calls {self._config.max_calls} is used up; the same command continues"
@@ -140,14 +126,14 @@ class BudgetedJudge(JudgeLayer):
 
     def _has_calls_left(self) -> bool:
         most = self._config.max_calls
-        return most is None or self.calls < most
+        return most is None or self.ledger.calls < most
 
     def _exceeds_cost(self, maximum: _TokenCount) -> bool:
         most = self._config.max_cost
         if self._price is None or most is None:
             return False
-        total = _TokenCount(self._ledger.recorded)
-        total.update(self._ledger.reserved)
+        total = _TokenCount(self.ledger.recorded)
+        total.update(self.ledger.reserved)
         total.update(maximum)
         return total.cost(self._price) > most
 
@@ -177,10 +163,14 @@ class _TokenCount(Counter[tuple[str, float]]):
 
 
 class Ledger:
-    """What the judges under the same caps have spent and reserved."""
+    """What the judges under the same caps have spent and reserved.
+
+    Where a reply does not report its tokens, and for a call that was cut off while the server may
+    have been writing, the maximum is spent. Refused calls and broken connections are free.
+    """
 
     def __init__(self) -> None:
-        self.calls = 0
+        self.calls = 0  # attempts made
         self.in_flight = 0  # calls that have not ended
         self.recorded = _TokenCount()
         self.reserved = _TokenCount()
