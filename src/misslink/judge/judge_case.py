@@ -140,7 +140,7 @@ async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply
     except MisslinkError:
         raise
     except protocol.SkippedAskError as limit:
-        return SkippedReply.nothing(limit.reason)
+        return SkippedReply.nothing(str(limit))
     except protocol.RetryableError as trouble:  # a judge that nobody throttles
         return protocol.Reply.nothing(trouble.problem)
     except Exception as error:  # noqa: BLE001 (it is told in the problem)

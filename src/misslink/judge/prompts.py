@@ -119,7 +119,7 @@ class PromptTemplate:
 
     def __init__(self, source: str, path: str, first_line: int, *, sandboxed: bool = True) -> None:
         self._path, self._first = path, first_line
-        self._made_from = source, path, first_line, sandboxed
+        self._made_again = partial(PromptTemplate, source, path, first_line, sandboxed=sandboxed)
         kind = jinja2.sandbox.ImmutableSandboxedEnvironment if sandboxed else jinja2.Environment
         environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         try:
@@ -139,8 +139,7 @@ class PromptTemplate:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Another process compiles it again: the code of a template cannot be sent."""
-        made_from, sandboxed = self._made_from[:-1], self._made_from[-1]
-        return partial(PromptTemplate, sandboxed=sandboxed), made_from
+        return self._made_again, ()
 
     def render(self, texts: Mapping[str, Any]) -> tuple[str, str]:
         """Return the blocks system and user, with `texts` in them.

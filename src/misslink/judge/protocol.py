@@ -103,10 +103,6 @@ class SkippedAskError(Exception):
     Its verdicts are skipped, and a later run continues.
     """
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
 
 def hash_texts(texts: Sequence[str]) -> str:
     """Return the SHA-256 of a list of texts."""

@@ -122,7 +122,7 @@ class JudgeSession(JudgeLayer):
             return await self.judge.ask(ask)
         except SkippedAskError as skipped:
             self.not_asked += 1
-            self.stopped_by = self.stopped_by or skipped.reason
+            self.stopped_by = self.stopped_by or str(skipped)
             raise
 
     def about(self, spec: str | None) -> Judging:

@@ -71,11 +71,6 @@ class BudgetedJudge(JudgeLayer):
         self._stopped = True
         self.ledger.changed.set()
 
-    async def close(self) -> None:
-        """Close the judge."""
-        self.stop()
-        await super().close()
-
     async def call_within_caps(
         self, ask: Ask, call: Callable[[], Awaitable[Reply]], terms: BatchTerms = _LIVE
     ) -> Reply:

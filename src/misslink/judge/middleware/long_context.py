@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from misslink.judge import examination, protocol
 from misslink.judge.backends.response_parsing import is_length_error
+from misslink.judge.judged_metric import parsed_examination
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.tokens import BYTES_PER_TOKEN, MARGIN, estimate_ask_tokens, estimate_tokens
 from misslink.matching import verify_quote
@@ -183,9 +184,7 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
     The first reply has an Examination, the others an ExaminationPart. The ``raw`` of the result has
     one JSON line per part, and its probabilities are those of the parts that decide.
     """
-    first = parts[0].reply.parsed
-    if not isinstance(first, examination.Examination):
-        raise TypeError(f"expected an Examination, got {type(first).__name__}")
+    first = parsed_examination(parts[0].reply)
     chances: dict[str, _LabelProbabilities | None] = {  # None: of no part that decides
         place: chance
         for place, chance in parts[0].reply.probabilities.items()
