@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,14 +57,12 @@ class Fence:
 
     def __init__(self, texts: Mapping[str, Any], labels: Iterable[str] = FENCE_LABELS) -> None:
         everything = "\x1f".join(_strings(texts))
-        salt = 0
-        while True:
+        for salt in count():
             digest = hashlib.sha256(f"{salt}\x1f{everything}".encode()).hexdigest()
             # Growing, so that one is found.
             self.boundary = digest[: _BOUNDARY_LENGTH + salt].translate(_LETTERS)
             if self.boundary not in everything:
                 break
-            salt += 1
         self._delimiter = _delimiter_pattern(frozenset(labels))
 
     def __call__(self, label: str, text: object) -> str:

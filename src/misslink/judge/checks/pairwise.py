@@ -23,6 +23,7 @@ from misslink.timeouts import map_concurrently
 from misslink.types import Estimate, Run, Trace
 
 PairWinner = Literal["a", "b", "tie"]
+_OF_CASE = "winner", "orders", "probability", "reason"
 _AB: dict[str, PairWinner] = {"first": "a", "second": "b", "tie": "tie"}
 _BA: dict[str, PairWinner] = {"first": "b", "second": "a", "tie": "tie"}
 
@@ -259,13 +260,5 @@ def summarize_preferences(outcomes: Sequence[PairOutcome]) -> dict[str, object]:
         "position_flips": flip_rate.model_dump(),
         "positions": {"first": judged.count(("a", "b")), "second": judged.count(("b", "a"))},
         "left_out": dict(Counter(o.reason or "" for o in outcomes if o.winner is None)),
-        "per_case": {
-            outcome.case_id: {
-                "winner": outcome.winner,
-                "orders": outcome.orders and list(outcome.orders),
-                "probability": outcome.probability,
-                "reason": outcome.reason,
-            }
-            for outcome in outcomes
-        },
+        "per_case": {o.case_id: {name: getattr(o, name) for name in _OF_CASE} for o in outcomes},
     }

@@ -96,7 +96,7 @@ def cache_stats(path: Path) -> dict[str, Any]:
         reported tokens), ``first`` and ``last`` (ISO 8601; None in an empty cache).
     """
     size = _cache_size(path)
-    with _open_to_read(path) as file:
+    with _closing(CACHE_FORMAT.open_read_only(path), path) as file:
         totals = file.execute(f"SELECT {_COUNTS} FROM replies").fetchone()  # noqa: S608
         groups = file.execute(
             f"SELECT judges.name AS judge, replies.prompt, {_COUNTS} {_FROM_REPLIES}"
@@ -123,7 +123,7 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
         There is no cache, it or a reply in it is damaged, or it has no reply of this judge.
     """
     columns = ", ".join(f"{column} AS {name}" for name, column in _EXPORTED.items())
-    with _open_to_read(path) as file:
+    with _closing(CACHE_FORMAT.open_read_only(path), path) as file:
         where, values = CacheSelection(judge=judge).where(file, path)
         for row in file.execute(
             f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
@@ -166,8 +166,10 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
         )
     before = _cache_size(path)
     note = None
-    opened = _open_to_read(path) if dry_run else _open_to_write(path, must_exist=True)
-    with opened as file:
+    opened = (
+        CACHE_FORMAT.open_read_only(path) if dry_run else CACHE_FORMAT.open(path, must_exist=True)
+    )
+    with _closing(opened, path) as file:
         where, values = selection.where(file, path)
         selected = f"{_FROM_REPLIES} WHERE {where}"
         if dry_run:
@@ -194,20 +196,12 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
 
 
 @contextlib.contextmanager
-def _open_to_read(
-    path: Path, shown_path: object = None, hint: str | None = None
+def _closing(
+    file: sqlite3.Connection, path: object, hint: str | None = None
 ) -> Iterator[sqlite3.Connection]:
-    shown_path = shown_path or path
-    opened = CACHE_FORMAT.open_read_only(path, shown_path=shown_path, hint=hint)
-    opened.row_factory = sqlite3.Row
-    with CACHE_FORMAT.errors(shown_path, hint), contextlib.closing(opened) as file:
-        yield file
-
-
-@contextlib.contextmanager
-def _open_to_write(path: Path, *, must_exist: bool = False) -> Iterator[sqlite3.Connection]:
-    opened = CACHE_FORMAT.open(path, must_exist=must_exist)
-    with CACHE_FORMAT.errors(path), contextlib.closing(opened) as file:
+    """Close an open cache at the end; its rows have names, and its errors name `path`."""
+    file.row_factory = sqlite3.Row
+    with CACHE_FORMAT.errors(path, hint), contextlib.closing(file):
         yield file
 
 
@@ -279,7 +273,7 @@ def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
         with _open_source(files[0]):
             pass
     reports: list[dict[str, Any]] = []
-    with _open_to_write(into) as cache:
+    with _closing(CACHE_FORMAT.open(into), into) as cache:
         cache.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
         for file in files:
             with _open_source(file) as source:
@@ -327,7 +321,8 @@ def _open_source(file: InputFile) -> Iterator[sqlite3.Connection]:
             log = file.sibling(f"{file.name}{_WAL_SUFFIX}")
             if log.exists():
                 log.fetch(path.with_name(f"{path.name}{_WAL_SUFFIX}"))
-        with _open_to_read(path, file, _SKIP_HINT) as source:
+        opened = CACHE_FORMAT.open_read_only(path, shown_path=file, hint=_SKIP_HINT)
+        with _closing(opened, file, _SKIP_HINT) as source:
             source.execute("BEGIN")
             yield source
 
@@ -365,18 +360,18 @@ def _merge_source(
     counts = Counter(added=0, already=0, different=0)
     while rows := replies.fetchmany(_ROWS_PER_TRANSACTION):
         with CACHE_FORMAT.errors(into), transaction(cache):
-            counts.update(_insert_reply(cache, *row) for row in rows)
+            counts.update(_insert_reply(cache, row) for row in rows)
         time.sleep(_TRANSACTION_PAUSE_S)
     return counts
 
 
 def _insert_reply(
-    cache: sqlite3.Connection, identity: str, key: str, *values: object
+    cache: sqlite3.Connection, row: sqlite3.Row
 ) -> Literal["added", "already", "different"]:
     """Add a reply, unless its key is there."""
+    identity, key, *values = row
     if insert_reply(cache, key, identity, values):
         return "added"
-    reply = dict(zip(REPLY_COLUMN_NAMES, values, strict=True))
     select = "SELECT raw, parsed FROM replies WHERE key = ?"
-    earlier = cache.execute(select, (key,)).fetchone()
-    return "already" if earlier == (reply["raw"], reply["parsed"]) else "different"
+    earlier = tuple(cache.execute(select, (key,)).fetchone())
+    return "already" if earlier == (row["raw"], row["parsed"]) else "different"

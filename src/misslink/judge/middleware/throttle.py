@@ -10,6 +10,7 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.event_loops import is_of_another_loop
@@ -70,11 +71,9 @@ class ConcurrencyLimit:
         age : int
             The question's number, which no other has; the lowest goes first.
         """
-        if self._free() and not self._waiting:
-            self.out += 1
-            return
         place = asyncio.get_running_loop().create_future()
         heapq.heappush(self._waiting, (age, place))
+        self._give()
         try:
             await place  # whoever gives it has counted us already
         except asyncio.CancelledError:
@@ -166,8 +165,7 @@ class SlidingWindow:
             self._ended_sum += amount
 
 
-@dataclass(frozen=True)
-class RateReservation:
+class RateReservation(NamedTuple):
     """A call's part of a minute: the tokens held for it, and those of its text alone."""
 
     reserved: int
