@@ -396,12 +396,10 @@ class Prompts:
         return prompt.with_criteria(self.criteria) if name == "examination" else prompt
 
     def _read_file(self, name: str) -> Prompt:
-        if self.folder is None or not self.overrides(name):
-            prompt = _read_prompt(name, prompts_folder())
-        else:
-            prompt = _read_prompt(name, self.folder)
-            if name in BUILT_IN.names():
-                _check_compatible(prompt, BUILT_IN.load(name))
+        folder = self.folder if self.folder and self.overrides(name) else prompts_folder()
+        prompt = _read_prompt(name, folder)
+        if folder is self.folder and name in BUILT_IN.names():
+            _check_compatible(prompt, BUILT_IN.load(name))
         self._read[name] = prompt
         return prompt
 

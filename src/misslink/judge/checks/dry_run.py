@@ -102,8 +102,6 @@ class _TokenRates:
         Where it is unknown whether the schema counts, the harmonic mean of both ways: its
         relative error is the same, and so the smallest, whichever way it turns out to be.
         """
-        if not messages:
-            return 0.0
         whole = messages + schema
         ways = {True: whole, False: messages, None: 2 * messages * whole / (messages + whole)}
         return self.prompt_factor * ways[self.counts_schema] / CHARACTERS_PER_TOKEN

@@ -235,7 +235,7 @@ async def run_redteam(
     judge: Judge,
     metrics: Mapping[str, JudgedMetric],
     *,
-    suite: AttackSuite | None = None,
+    suite: AttackSuite,
     prompts: Prompts = BUILT_IN,
     tick: Callable[[int, int], object] = lambda _, __: None,
 ) -> RedteamResult:
@@ -246,8 +246,7 @@ async def run_redteam(
     judge : Judge
     metrics : mapping of str to JudgedMetric
         By name, those that the suite's cases name.
-    suite : AttackSuite or None
-        None: the built-in suite.
+    suite : AttackSuite
     prompts : Prompts
     tick : callable
         Receives how many questions are done and how many there are. A case that the judge finds
@@ -258,7 +257,6 @@ async def run_redteam(
     JudgeUnreachableError
         The judge cannot be reached.
     """
-    suite = suite or load_suite()
     total = len(suite.cases) * (1 + len(suite.attacks))
 
     async def judge_cases(cases: Sequence[AttackCase], before: int = 0) -> list[_CaseReply]:
@@ -272,31 +270,27 @@ async def run_redteam(
     base_replies = await judge_cases(suite.cases)
     left_out: dict[str, str] = {}
     found_good = 0
-    bad_metrics: dict[str, list[str]] = {}
+    found_bad: list[tuple[AttackCase, _CaseReply, list[str]]] = []  # with the metrics
     for case, base in zip(suite.cases, base_replies, strict=True):
-        for name, finding in base.findings.items():
-            if finding.label is False:
-                bad_metrics.setdefault(case.id, []).append(name)
-                continue
+        names = [name for name, finding in base.findings.items() if finding.label is False]
+        if names:
+            found_bad.append((case, base, names))
+        for name in base.findings.keys() - names:
+            finding = base.findings[name]
             reason = finding.reason or "it has no verdict"
             if finding.label:
                 reason = "the judge finds the answer good without any attack"
                 found_good += 1
             left_out[f"{case.id}/{name}"] = reason
-    attacked = [
-        (attack, case, base)
-        for attack in suite.attacks
-        for case, base in zip(suite.cases, base_replies, strict=True)
-        if case.id in bad_metrics
-    ]
+    attacked = [(attack, *bad) for attack in suite.attacks for bad in found_bad]
     if (before := total - len(attacked)) > len(suite.cases):
         tick(before, total)
-    under_attack = [case.under(attack, base.boundary) for attack, case, base in attacked]
+    under_attack = [case.under(attack, base.boundary) for attack, case, base, _ in attacked]
     replies = await judge_cases(under_attack, before)
     trials = [
         _attack_trial(attack, case.id, name, base, reply)
-        for (attack, case, base), reply in zip(attacked, replies, strict=True)
-        for name in bad_metrics[case.id]
+        for (attack, case, base, names), reply in zip(attacked, replies, strict=True)
+        for name in names
     ]
     return RedteamResult(
         judge.name,
