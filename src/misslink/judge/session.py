@@ -33,7 +33,6 @@ from misslink.judge.protocol import (
     SkippedAskError,
     judge_info,
 )
-from misslink.judge.readings import Readings
 from misslink.registry import judges
 
 
@@ -109,12 +108,8 @@ class JudgeSession(JudgeLayer):
         self.stopped_by: str | None = None
         self.elsewhere: JudgeState | None = None
         self.cache = cache
+        self.readings = cache.readings  # what was read from the replies before
         self._stages = stages
-
-    @property
-    def readings(self) -> Readings:
-        """What was read from the replies before."""
-        return self.cache.readings
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer `ask`, as `Judge.ask`."""

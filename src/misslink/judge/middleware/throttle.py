@@ -20,6 +20,7 @@ from misslink.judge.backends.response_parsing import is_question_error
 from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.protocol import Reply, SkippedAskError
 from misslink.timeouts import await_paid_replies
+from misslink.types import Usage
 
 _WINDOW_S = 60.0
 _CHARACTERS_PER_TOKEN = 4
@@ -49,18 +50,16 @@ class ConcurrencyLimit:
     Attributes
     ----------
     allowed : float
-        How many places there are now, in [1, most]; its whole part counts.
+        How many places there are now, in [1, most]; its whole part counts. Infinite at the end.
     out : int
         How many are taken.
     """
 
     def __init__(self, most: int) -> None:
-        self.most = most
-        self.allowed = float(most)
+        self.most = self.allowed = float(most)
         self.out = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._cut_at = 0
-        self._turned_away = False
         self._left = asyncio.Event()
 
     async def enter(self, age: int) -> None:
@@ -102,7 +101,7 @@ class ConcurrencyLimit:
 
     def turn_away(self) -> None:
         """Release all waiting calls at once; they find that judging has ended."""
-        self._turned_away = True
+        self.most = self.allowed = math.inf
         self._give()
 
     async def all_left(self) -> None:
@@ -111,11 +110,8 @@ class ConcurrencyLimit:
             self._left.clear()
             await self._left.wait()
 
-    def _free(self) -> bool:
-        return self._turned_away or self.out < int(self.allowed)
-
     def _give(self) -> None:
-        while self._waiting and self._free():
+        while self._waiting and self.out + 1 <= self.allowed:
             _, place = heapq.heappop(self._waiting)
             if not place.done():  # a waiter that was cancelled
                 self.out += 1
@@ -247,9 +243,8 @@ class RateLimit:
 
     def _learn_from(self, slot: RateReservation, reply: Reply) -> int:
         """Learn how long texts and replies are; return how many tokens this call used."""
-        usage = reply.usage
-        read = usage.prompt_tokens if usage else None
-        written = usage.completion_tokens if usage else None
+        usage = reply.usage or Usage()
+        read, written = usage.prompt_tokens, usage.completion_tokens
         read = slot.text if read is None else read
         written = _estimate_tokens(len(reply.raw)) if written is None else written
         if reply.came:
