@@ -91,6 +91,8 @@ class JudgeSession(JudgeLayer):
         Questions that were not put, on purpose: the budget or the time of the run is used up.
     stopped_by : str or None
         Why the first of them was not put.
+    batches : BatchJudge or None
+        The judge that asks in batches, where one does.
     elsewhere : JudgeState or None
         That of the session in another process that was asked in place of this one.
     """
@@ -109,6 +111,7 @@ class JudgeSession(JudgeLayer):
         self.elsewhere: JudgeState | None = None
         self.cache = cache
         self.readings = cache.readings  # what was read from the replies before
+        self.batches = cache.judge if isinstance(cache.judge, BatchJudge) else None
         self._stages = stages
 
     async def ask(self, ask: Ask) -> Reply:
@@ -211,12 +214,6 @@ class JudgeSession(JudgeLayer):
             generations=None,
             generations_kept=None,
         )
-
-    @property
-    def batches(self) -> BatchJudge | None:
-        """The judge that asks in batches, where one does."""
-        inner = self.cache.judge
-        return inner if isinstance(inner, BatchJudge) else None
 
 
 def open_judge(
