@@ -20,6 +20,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnablePassthrough
 
 from misslink.capture import Watcher
+from misslink.judge.config import DEFAULTS
 from misslink.judge.judge_case import judge_case
 from misslink.judge.judged_metric import Subject
 from misslink.judge.session import open_judge
@@ -201,7 +202,7 @@ def failures(run):
 TEN = (*"123456789", "ten")  # as many misses as a causal fraction needs
 
 
-def replayed(run, app, *, judge=JUDGE, terms=None, cache=None, settings=None, **options):
+def replayed(run, app, *, judge=JUDGE, terms=DEFAULTS, cache=None, settings=None, **options):
     settings = RerunSettings(**(settings or {}))
 
     async def go():

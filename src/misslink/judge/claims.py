@@ -48,7 +48,7 @@ def examined_coverage(examination: Examination, answer: str, question: str) -> C
     coverage = cover_answer(spans, answer, question, tuple(claim.text for claim in claims))
     places = {order[number]: place for number, place in coverage.places.items()}
     coverage = coverage._replace(places=dict(sorted(places.items())))
-    if examination.response == "declines" and not _states_facts(answer):
+    if examination.response == "declines" and not (_statements(answer) and _is_blunt(answer)):
         return coverage._replace(sentences=0, uncovered=())
     return coverage
 
@@ -69,10 +69,6 @@ def settle_response(examination: Examination, answer: str) -> Examination:
         for claim in examination.claims
     )
     return examination.model_copy(update={"response": "partly"}) if partly else examination
-
-
-def _states_facts(answer: str) -> bool:
-    return bool(_statements(answer)) and _is_blunt(answer)
 
 
 def _is_blunt(answer: str) -> bool:
@@ -98,7 +94,7 @@ def _favor(claim: ExaminedClaim) -> tuple[bool, str, str, str]:
 
 
 # All claims of a reply are checked in one go: the same checks in two thirds of the time.
-_CLAIMS = TypeAdapter(tuple[Claim, ...])
+CLAIMS = TypeAdapter(tuple[Claim, ...])
 _ClaimFields = Mapping[str, Any]  # of a Claim or an Evidence that is to be checked
 _OPEN_ENDS = " \n:?*_\uff1a\uff1f"
 WEAK_SHARE = 0.8  # what is left of the probability of a claim whose quote does not decide it
@@ -207,7 +203,7 @@ def read_claims(
                 "weak": check.weak and support == "supported",
             }
         )
-    return _CLAIMS.validate_python(claims)
+    return CLAIMS.validate_python(claims)
 
 
 def _evidence(check: QuoteCheck, texts: Sequence[tuple[str, str]]) -> list[_ClaimFields]:

@@ -152,6 +152,9 @@ class JudgeConfig:
         return Price(self.price_in, self.price_out)
 
 
+DEFAULTS = JudgeConfig()
+
+
 def is_custom_judge(spec: str) -> bool:
     """Whether `spec` names a judge in a file or module, and no registered one.
 

@@ -140,7 +140,7 @@ async def ask_safely(judge: protocol.Judge, ask: protocol.Ask) -> protocol.Reply
     except MisslinkError:
         raise
     except protocol.SkippedAskError as limit:
-        return SkippedReply.nothing(limit.reason)
+        return SkippedReply.nothing(str(limit))
     except protocol.RetryableError as trouble:  # a judge that nobody throttles
         return protocol.Reply.nothing(trouble.problem)
     except Exception as error:  # noqa: BLE001 (it is told in the problem)
@@ -178,16 +178,16 @@ async def judge_case(
     """
     questions = [metric.ask(subject) for metric in metrics]
     asks = {ask.key: ask for ask in questions if isinstance(ask, protocol.Ask)}
-    samples = [
-        (key, number) for key in asks for number in range(first_sample, first_sample + repeats)
-    ]
     calls = [
-        ask_safely(judge, replace(asks[key], repeat=n) if n else asks[key]) for key, n in samples
+        ask_safely(judge, replace(ask, repeat=number) if number else ask)
+        for ask in asks.values()
+        for number in range(first_sample, first_sample + repeats)
     ]
     answers = [await calls[0]] if len(calls) == 1 else await asyncio.gather(*calls)
-    replies: dict[str, list[protocol.Reply]] = {key: [] for key in asks}
-    for (key, _), answer in zip(samples, answers, strict=True):
-        replies[key].append(answer)
+    firsts = range(0, len(answers), repeats)
+    replies = {
+        key: answers[first : first + repeats] for key, first in zip(asks, firsts, strict=True)
+    }
     verdicts: list[Mapping[str, Any]] = []
     charged: set[str] = set()
     for metric, ask in zip(metrics, questions, strict=True):

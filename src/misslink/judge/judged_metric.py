@@ -32,9 +32,6 @@ class Subject:
     _claims: dict[int, tuple[Reply, tuple[Claim, ...]]] = field(
         default_factory=dict, compare=False, repr=False
     )
-    _coverage: dict[int, tuple[Reply, ClaimCoverage]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
 
     @cached_property
     def context(self) -> tuple[Passage, ...]:
@@ -95,11 +92,7 @@ class Subject:
 
     def coverage(self, reply: Reply) -> ClaimCoverage:
         """Return how the claims of a reply cover the answer."""
-        if id(reply) not in self._coverage:
-            examination = parsed_examination(reply)
-            read = self.readings.coverage(examination, self.answer, self.question)
-            self._coverage[id(reply)] = reply, read
-        return self._coverage[id(reply)][1]
+        return self.readings.coverage(parsed_examination(reply), self.answer, self.question)
 
     @cached_property
     def examination(self) -> Ask | str:

@@ -6,12 +6,13 @@ import hashlib
 import json
 import re
 import tomllib
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import jinja2
 import jinja2.sandbox
@@ -56,14 +57,12 @@ class Fence:
 
     def __init__(self, texts: Mapping[str, Any], labels: Iterable[str] = FENCE_LABELS) -> None:
         everything = "\x1f".join(_strings(texts))
-        salt = 0
-        while True:
+        for salt in count():
             digest = hashlib.sha256(f"{salt}\x1f{everything}".encode()).hexdigest()
             # Growing, so that one is found.
             self.boundary = digest[: _BOUNDARY_LENGTH + salt].translate(_LETTERS)
             if self.boundary not in everything:
                 break
-            salt += 1
         self._delimiter = _delimiter_pattern(frozenset(labels))
 
     def __call__(self, label: str, text: object) -> str:
@@ -118,7 +117,7 @@ class PromptTemplate:
 
     def __init__(self, source: str, path: str, first_line: int, *, sandboxed: bool = True) -> None:
         self._path, self._first = path, first_line
-        self._made_from = source, path, first_line, sandboxed
+        self._made_again = partial(PromptTemplate, source, path, first_line, sandboxed=sandboxed)
         kind = jinja2.sandbox.ImmutableSandboxedEnvironment if sandboxed else jinja2.Environment
         environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         try:
@@ -138,8 +137,7 @@ class PromptTemplate:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Another process compiles it again: the code of a template cannot be sent."""
-        made_from, sandboxed = self._made_from[:-1], self._made_from[-1]
-        return partial(PromptTemplate, sandboxed=sandboxed), made_from
+        return self._made_again, ()
 
     def render(self, texts: Mapping[str, Any]) -> tuple[str, str]:
         """Return the blocks system and user, with `texts` in them.
@@ -166,12 +164,9 @@ class PromptTemplate:
 
     def _line(self, problem: Exception) -> int | None:
         """The template's line, from the frame of its compiled code."""
-        traceback, line = problem.__traceback__, None
-        while traceback is not None:
-            if traceback.tb_frame.f_code.co_filename == "<template>":
-                line = self._template.get_corresponding_lineno(traceback.tb_lineno)
-            traceback = traceback.tb_next
-        return line
+        frames = traceback.walk_tb(problem.__traceback__)
+        lines = [line for frame, line in frames if frame.f_code.co_filename == "<template>"]
+        return self._template.get_corresponding_lineno(lines[-1]) if lines else None
 
 
 def _find_leaks(tree: nodes.Template) -> Iterator[tuple[int, str]]:
@@ -401,12 +396,10 @@ class Prompts:
         return prompt.with_criteria(self.criteria) if name == "examination" else prompt
 
     def _read_file(self, name: str) -> Prompt:
-        if self.folder is None or not self.overrides(name):
-            prompt = _read_prompt(name, prompts_folder())
-        else:
-            prompt = _read_prompt(name, self.folder)
-            if name in BUILT_IN.names():
-                _check_compatible(prompt, BUILT_IN.load(name))
+        folder = self.folder if self.folder and self.overrides(name) else prompts_folder()
+        prompt = _read_prompt(name, folder)
+        if folder is self.folder and name in BUILT_IN.names():
+            _check_compatible(prompt, BUILT_IN.load(name))
         self._read[name] = prompt
         return prompt
 
@@ -533,14 +526,5 @@ class RenderedMessages(Sequence[Message]):
     def __len__(self) -> int:
         return len(self._messages)
 
-    def __iter__(self) -> Iterator[Message]:
-        return iter(self._messages)
-
-    @overload
-    def __getitem__(self, index: int) -> Message: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Message]: ...
-
-    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+    def __getitem__(self, index: Any) -> Any:
         return self._messages[index]

@@ -103,9 +103,12 @@ class SkippedAskError(Exception):
     Its verdicts are skipped, and a later run continues.
     """
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+
+def hash_texts(texts: Sequence[str]) -> str:
+    """Return the SHA-256 of a list of texts."""
+    # With its length before each, no two lists of texts are the same content.
+    content = "".join(f"{len(text)}:{text}" for text in texts)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -175,15 +178,12 @@ class Ask:
     def key(self) -> str:
         """SHA-256 of the messages and the schema; the same for every sample of a question."""
         digest = getattr(self.messages, "digest", None)  # of messages that are not yet rendered
-        parts = (
+        messages = (
             [digest]
             if digest
             else [part for text in self.messages for part in (text["role"], text["content"])]
         )
-        parts += [schema_json(self.schema)]
-        # With its length before each, no two lists of texts are the same content.
-        content = "".join(f"{len(text)}:{text}" for text in parts)
-        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
+        return hash_texts((*messages, schema_json(self.schema)))
 
     @property
     def characters(self) -> int:

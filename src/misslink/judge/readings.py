@@ -15,16 +15,15 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
-from misslink.judge.claims import examined_coverage, read_claims
+from misslink.judge.claims import CLAIMS, examined_coverage, read_claims
 from misslink.judge.examination import Examination
 from misslink.judge.middleware.reply_store import ReadingStore
-from misslink.judge.protocol import Reply
+from misslink.judge.protocol import Reply, hash_texts
 from misslink.matching import ClaimCoverage, rules_version
 from misslink.types import Claim, Passage
 
 _ReadT = TypeVar("_ReadT")
 _COVERAGE = TypeAdapter(ClaimCoverage)
-_CLAIMS = TypeAdapter(tuple[Claim, ...])
 _PENDING = 256  # readings that are written together; a process that is killed loses them
 _RULES = "judge", "types.py", "link_types.py", "frozen_model.py", "matching/coefficients.json"
 
@@ -72,7 +71,7 @@ class Readings:
         texts = [text for passage in passages for text in (passage.id, passage.text)]
         chances = json.dumps(reply.probabilities) if reply.probabilities else ""
         return self._find_or_read(
-            _CLAIMS,
+            CLAIMS,
             lambda: read_claims(reply, answer, passages, question, history),
             *("claims", _as_json(reply.parsed), chances, answer, question, *texts, "", *history),
         )
@@ -96,7 +95,7 @@ class Readings:
     ) -> _ReadT:
         if self._store is None:
             return read()
-        key = _key(made_from)
+        key = hash_texts((reading_rules(), *made_from))
         stored = self._pending.get(key) or self._store.reading(key)
         if stored is not None:
             with contextlib.suppress(ValidationError):
@@ -119,9 +118,3 @@ def _as_json(parsed: BaseModel | None) -> str:
         return "" if parsed is None else parsed.model_dump_json()
     except PydanticSerializationError:
         return repr(parsed)
-
-
-def _key(made_from: Sequence[str]) -> str:
-    # With its length before each, no two lists of texts are the same content.
-    content = "".join(f"{len(text)}:{text}" for text in (reading_rules(), *made_from))
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +16,9 @@ from misslink.judge.backends.custom import check_judge, foreign_options, load_cu
 from misslink.judge.backends.decisions import is_decision_model, judge_from_model
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
-from misslink.judge.config import DEFAULT_CACHE, JudgeConfig, Price, is_custom_judge
+from misslink.judge.config import DEFAULT_CACHE, DEFAULTS, JudgeConfig, Price, is_custom_judge
 from misslink.judge.middleware.budget import BudgetedJudge, Ledger
-from misslink.judge.middleware.cache import CachedJudge
+from misslink.judge.middleware.cache import CachedJudge, CacheUsage
 from misslink.judge.middleware.cascade import CascadeJudge, parse_cascade_spec, stage_band
 from misslink.judge.middleware.long_context import LongContextJudge
 from misslink.judge.middleware.repair import RepairingJudge
@@ -33,9 +33,7 @@ from misslink.judge.protocol import (
     SkippedAskError,
     judge_info,
 )
-from misslink.judge.readings import Readings
 from misslink.registry import judges
-from misslink.types import Estimate
 
 
 class JudgeState(NamedTuple):
@@ -84,7 +82,7 @@ class JudgeSession(JudgeLayer):
     cache : Cache
         The one in it that counts.
     terms : JudgeConfig
-    stages : mapping of str to CachedJudge or None
+    stages : mapping of str to CachedJudge
         The caches of a cascade's earlier judges that cost something, by judge.
 
     Attributes
@@ -93,6 +91,8 @@ class JudgeSession(JudgeLayer):
         Questions that were not put, on purpose: the budget or the time of the run is used up.
     stopped_by : str or None
         Why the first of them was not put.
+    batches : BatchJudge or None
+        The judge that asks in batches, where one does.
     elsewhere : JudgeState or None
         That of the session in another process that was asked in place of this one.
     """
@@ -102,7 +102,7 @@ class JudgeSession(JudgeLayer):
         judge: Judge,
         cache: CachedJudge,
         terms: JudgeConfig,
-        stages: Mapping[str, CachedJudge] | None = None,
+        stages: Mapping[str, CachedJudge],
     ) -> None:
         super().__init__(judge)
         self.terms = terms
@@ -110,12 +110,9 @@ class JudgeSession(JudgeLayer):
         self.stopped_by: str | None = None
         self.elsewhere: JudgeState | None = None
         self.cache = cache
-        self._stages = stages or {}
-
-    @property
-    def readings(self) -> Readings:
-        """What was read from the replies before."""
-        return self.cache.readings
+        self.readings = cache.readings  # what was read from the replies before
+        self.batches = cache.judge if isinstance(cache.judge, BatchJudge) else None
+        self._stages = stages
 
     async def ask(self, ask: Ask) -> Reply:
         """Answer `ask`, as `Judge.ask`."""
@@ -123,7 +120,7 @@ class JudgeSession(JudgeLayer):
             return await self.judge.ask(ask)
         except SkippedAskError as skipped:
             self.not_asked += 1
-            self.stopped_by = self.stopped_by or skipped.reason
+            self.stopped_by = self.stopped_by or str(skipped)
             raise
 
     def about(self, spec: str | None) -> Judging:
@@ -153,28 +150,20 @@ class JudgeSession(JudgeLayer):
             return self.elsewhere.cascade
         if not isinstance(self.judge, CascadeJudge):
             return None
-        sure: dict[str, tuple[int, Estimate | None]] = {}
+        whole = self.judge.summary()
+        stages: dict[str, CascadeStage] = {}
         layer: Judge = self.judge
         while isinstance(layer, CascadeJudge):
-            of_stage = layer.summary()
-            sure[layer.cheap.name] = of_stage.sure, of_stage.agreement
-            layer = layer.judge
-        sure[layer.name] = self.judge.summary().seen_by.get(layer.name, 0), None
-        stages = {}
-        caches = {**self._stages, layer.name: self.cache}
-        for name, (decided, agreement) in sure.items():
-            cache = caches.get(name)  # None: its replies cost nothing
-            used = cache.usage() if cache else {}
+            name, of_stage = layer.cheap.name, layer.summary()
+            cache = self._stages.get(name)
+            used = cache.usage() if cache else CacheUsage()  # its replies cost nothing
             stages[name] = CascadeStage(
-                sure=decided,
-                agreement=agreement,
-                calls=used.get("calls") or 0,
-                from_cache=used.get("from_cache") or 0,
-                prompt_tokens=used.get("prompt_tokens"),
-                completion_tokens=used.get("completion_tokens"),
-                cost=self._cost(cache.judge, used) if cache else None,
+                sure=of_stage.sure, agreement=of_stage.agreement, **used._asdict()
             )
-        return self.judge.summary(stages)
+            layer = layer.judge
+        answered, used = whole.seen_by.get(layer.name, 0), self.cache.usage()
+        stages[layer.name] = CascadeStage(sure=answered, agreement=None, **used._asdict())
+        return whole.replace(stages=stages)
 
     async def check_reachable(self) -> None:
         """Check before an app is run whether the judge can be reached; asks no question.
@@ -211,42 +200,20 @@ class JudgeSession(JudgeLayer):
         if self.elsewhere is not None:
             return self.elsewhere.usage
         caches, batches = [*self._stages.values(), self.cache], self.batches
-        spent = [cache.usage() for cache in caches]
-        costs = [self._cost(cache.judge, used) for cache, used in zip(caches, spent, strict=True)]
-        cost = _total(costs)
+        spent = zip(*(cache.usage() for cache in caches), strict=True)
+        # The sum of each; None where a part of it is not known.
+        total = CacheUsage._make(None if None in parts else sum(parts) for parts in spent)
+        cost = total.cost
         if cost is not None and batches is not None and self.price is not None:
             cost -= batches.saved(self.price)
-        total = {name: _total([used[name] for used in spent]) for name in spent[0]}
         return JudgeUsage(
-            calls=total["calls"],
-            from_cache=total["from_cache"],
+            **total._replace(cost=cost)._asdict(),
             not_asked=self.not_asked,
             stopped_by=self.stopped_by,
             in_batches=batches and batches.questions,
-            prompt_tokens=total["prompt_tokens"],
-            completion_tokens=total["completion_tokens"],
-            cost=cost,
             generations=None,
             generations_kept=None,
         )
-
-    def _cost(self, judge: Judge, used: Mapping[str, int | None]) -> float | None:
-        price = self.terms.price or judge_info(judge).price
-        prompt, completion = used["prompt_tokens"], used["completion_tokens"]
-        if price is None or prompt is None or completion is None:
-            return None
-        return price.cost(prompt, completion)
-
-    @property
-    def batches(self) -> BatchJudge | None:
-        """The judge that asks in batches, where one does."""
-        inner = self.cache.judge
-        return inner if isinstance(inner, BatchJudge) else None
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    """The sum; None where a part of it is not known."""
-    return sum(v for v in values if v is not None) if None not in values else None
 
 
 def open_judge(
@@ -254,7 +221,7 @@ def open_judge(
     *,
     cache: Path | None,
     concurrency: int,
-    terms: JudgeConfig | None = None,
+    terms: JudgeConfig = DEFAULTS,
     reach: Callable[[JudgeSpec], Judge] = with_limits,
 ) -> JudgeSession | None:
     """Open a judge with its budget, throttle, and response cache.
@@ -270,7 +237,7 @@ def open_judge(
         Where replies are stored. None: in memory only.
     concurrency : int
         Questions at a time, at least 1.
-    terms : JudgeConfig or None
+    terms : JudgeConfig
     reach : callable
         Makes what the cache asks where it has no reply; an engine has its own.
 
@@ -279,7 +246,6 @@ def open_judge(
     InputError
         There is no such judge, it lacks something, or the cache cannot be used.
     """
-    terms = terms or JudgeConfig()
     if judge is None or judge == "none":
         return None
     prompts = Prompts.from_spec(terms.prompts)
@@ -294,20 +260,17 @@ def open_judge(
         limited = reach(JudgeSpec(named, bare, spec, terms, concurrency, cache, ledger))
         # Batches are shared between processes by their own record.
         claims = not isinstance(limited, BatchJudge)
-        cached = CachedJudge(limited, cache, claims=claims, retry_refused=terms.retry_refused)
+        cached = CachedJudge(limited, cache, terms, claims=claims)
         return LongContextJudge(
             RepairingJudge(cached, cached.readings), prompts, terms.context_length
         ), cached
 
     name, _, argument = judge.strip().partition(":") if isinstance(judge, str) else ("", "", "")
-    if name != "cascade":
-        around, cached = wrap(judge, terms, reach)
-        return JudgeSession(around, cached, terms)
-    *earlier, last = parse_cascade_spec(argument)
+    *earlier, last = parse_cascade_spec(argument) if name == "cascade" else [judge]
     around, cached = wrap(last, terms, reach)
     stages: dict[str, CachedJudge] = {}
     for spec in reversed(earlier):
-        cheap = create_judge(spec, JudgeConfig())
+        cheap = create_judge(spec, DEFAULTS)
         band = stage_band(cheap)
         if not isinstance(cheap, HeuristicJudge):
             limits = replace(terms, base_url=None, api_key=None, temperature=None)

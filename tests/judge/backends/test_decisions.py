@@ -673,8 +673,8 @@ def test_three_judges_make_a_cascade(judge_server, tmp_path):
     assert (heuristic["sure"], final["sure"], final["calls"]) == (0, 1, 1)
     assert (stage["sure"], stage["agreement"]["value"], stage["cost"]) == (1, None, None)
     last, usage = judge.cache.usage(), judge.usage().document()
-    assert (stage["calls"], last["calls"], usage["calls"]) == (2, 1, 3)
-    assert usage["prompt_tokens"] == stage["prompt_tokens"] + last["prompt_tokens"]
+    assert (stage["calls"], last.calls, usage["calls"]) == (2, 1, 3)
+    assert usage["prompt_tokens"] == stage["prompt_tokens"] + last.prompt_tokens
 
 
 def test_the_stages_of_a_cascade_share_one_cap(judge_server):

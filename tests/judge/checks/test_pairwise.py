@@ -370,7 +370,7 @@ def test_the_numbers_by_hand():
     assert found["left_out"] == {"cut off": 1}
     assert found["per_case"]["10"] == {
         "winner": "tie",
-        "orders": ["b", "a"],
+        "orders": ("b", "a"),
         "probability": None,
         "reason": None,
     }

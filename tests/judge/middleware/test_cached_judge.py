@@ -22,7 +22,7 @@ from judge_server import JudgeServer
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.backends.response_parsing import DECLINED, WITHHELD
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.middleware.cache import CachedJudge
 from misslink.judge.middleware.throttle import ThrottledJudge
 from misslink.judge.protocol import Reply, SkippedAskError
@@ -77,14 +77,9 @@ def test_a_second_run_asks_nothing_and_gets_the_same(judge_server, tmp_path):
     assert not any(reply.from_cache for reply in first)
     assert all(reply.from_cache for reply in second)
     tokens = sum(reply.usage.prompt_tokens for reply in first)
-    assert before.usage()["prompt_tokens"] == tokens
+    assert before.usage().prompt_tokens == tokens
     assert (before.calls, before.from_cache) == (6, 0)
-    assert after_that.usage() == {
-        "calls": 0,
-        "from_cache": 6,
-        "prompt_tokens": 0,
-        "completion_tokens": 0,
-    }
+    assert after_that.usage() == (0, 6, 0, 0, None)
 
 
 def test_a_repeated_run_needs_no_server(tmp_path):
@@ -131,12 +126,7 @@ def test_what_never_came_is_asked_again(judge_server, tmp_path):
     judge_server.script = after(1, status(500))
     (first,), judge = replies(judge_server, tmp_path / "l", [1])
     assert first.parsed is None
-    assert judge.usage() == {
-        "calls": 1,
-        "from_cache": 0,
-        "prompt_tokens": None,
-        "completion_tokens": None,
-    }
+    assert judge.usage() == (1, 0, None, None, None)
     (second,), _ = replies(judge_server, tmp_path / "l", [1])
     assert second.parsed is not None
 
@@ -155,7 +145,7 @@ def test_what_was_not_asked_is_no_call_and_not_kept(tmp_path, trouble):
         await judge.close()
         return usage
 
-    assert asyncio.run(put())["calls"] == 0
+    assert asyncio.run(put()).calls == 0
     (reply,), _ = put_to(
         FakeJudge(Reply(answer_to(small_ask(1), response="answers"), "said")), path, small_ask(1)
     )
@@ -218,7 +208,7 @@ def test_replies_without_reported_tokens_teach_nothing_about_tokens(tmp_path):
         return usage, spent
 
     usage, spent = asyncio.run(put())
-    assert usage["prompt_tokens"] is usage["completion_tokens"] is None
+    assert usage.prompt_tokens is usage.completion_tokens is None
     assert spent == []
 
 
@@ -294,7 +284,7 @@ def test_what_no_file_can_hold_is_kept_as_well_as_can_be(tmp_path):
         (later,), _ = put_to(FakeJudge(), tmp_path / "l", small_ask(number))
         assert later == replace(now, from_cache=True)
         assert now.raw == "half ? of a character"
-        assert usage["prompt_tokens"] is None
+        assert usage.prompt_tokens is None
     assert now.parsed.claims[0].claim == "half ? of a character"
     assert now.usage == Usage(completion_tokens=7)
 
@@ -480,10 +470,10 @@ def test_a_question_that_failed_is_free_for_others(judge_server, tmp_path):
 def test_refused_questions_are_asked_again_on_request_and_others_are_not(tmp_path):
     said = {1: f"{DECLINED} (sorry)", 2: f"{WITHHELD} (content_filter)", 3: "not JSON"}
 
-    def ask_all(reply, **options):
+    def ask_all(reply, config=DEFAULTS):
         async def put():
             judge = FakeJudge(reply)
-            kept = CachedJudge(judge, tmp_path / "l", **options)
+            kept = CachedJudge(judge, tmp_path / "l", config)
             found = [await kept.ask(small_ask(n)) for n in said]
             await kept.close()
             return kept.calls, [one.problem for one in found]
@@ -494,7 +484,7 @@ def test_refused_questions_are_asked_again_on_request_and_others_are_not(tmp_pat
     ask_all(lambda _: Reply(None, "no", problem=next(problems)))
     good = Reply(answer_to(small_ask(1)), "yes")
     assert ask_all(good) == (0, list(said.values()))
-    assert ask_all(good, retry_refused=True) == (2, [None, None, "not JSON"])
+    assert ask_all(good, JudgeConfig(retry_refused=True)) == (2, [None, None, "not JSON"])
 
 
 @contextmanager

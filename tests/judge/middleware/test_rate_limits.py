@@ -250,7 +250,7 @@ def test_after_the_deadline_nothing_is_begun_and_what_is_out_comes_home():
     outcomes = run(all_of(throttle, 9))
     assert came(outcomes) == [True] * 6 + [False] * 3
     assert {type(outcome) for outcome in outcomes[6:]} == {SkippedAskError}
-    assert outcomes[6].reason == (
+    assert str(outcomes[6]) == (
         "the time of the run is used up (deadline 2.5); the same command continues"
     )
 

@@ -174,7 +174,6 @@ class AuditedCase:
 
     Parameters
     ----------
-    case_id : str
     answer : str
         As the app gave it.
     base : mapping of str to Verdict
@@ -185,7 +184,6 @@ class AuditedCase:
         By change, then by metric: why the case could not be changed so.
     """
 
-    case_id: str
     answer: str
     base: Mapping[str, Verdict]
     changed: Mapping[str, Mapping[str, Verdict]]
@@ -227,10 +225,9 @@ async def audit_cases(
     JudgeUnreachableError
         The judge cannot be reached; earlier replies are in the cache.
     """
-    again = None if is_deterministic(judge) else repeat
     return await map_concurrently(
         subjects,
-        lambda subject: _audit_case(judge, subject, metrics, again, seed),
+        lambda subject: _audit_case(judge, subject, metrics, repeat, seed),
         len(subjects),
         tick,
     )
@@ -246,10 +243,10 @@ def audit_asks(
 ) -> Iterator[Ask]:
     """Every question that `audit_cases` would ask if each case had a verdict; for a forecast."""
     seen: set[tuple[str, int]] = set()
-    again = None if is_deterministic(judge) else repeat
     for subject in subjects:
         unchanged: _Variant = "", metrics, subject, 0
-        for _, served, variant, number in (unchanged, *_variants(subject, metrics, seed, again)):
+        variants = _variants(subject, metrics, judge, repeat, seed)
+        for _, served, variant, number in (unchanged, *variants):
             if isinstance(variant, str):
                 continue
             for metric in served:
@@ -260,12 +257,12 @@ def audit_asks(
 
 
 async def _audit_case(
-    judge: Judge, subject: Subject, metrics: Sequence[JudgedMetric], again: int | None, seed: int
+    judge: Judge, subject: Subject, metrics: Sequence[JudgedMetric], repeat: int, seed: int
 ) -> AuditedCase:
     base = {verdict.metric: verdict for verdict in await judge_case(subject, metrics, judge)}
     # A metric without a verdict cannot flip, so its changes are not paid for.
     judged = [metric for metric in metrics if base[metric.name].label is not None]
-    variants = list(_variants(subject, judged, seed, again)) if judged else []
+    variants = list(_variants(subject, judged, judge, repeat, seed)) if judged else []
     calls = [
         judge_case(variant, served, judge, first_sample=number)
         for _, served, variant, number in variants
@@ -279,7 +276,7 @@ async def _audit_case(
             unchanged[change].update({metric.name: variant for metric in served})
         else:
             changed[change].update({verdict.metric: verdict for verdict in next(results)})
-    return AuditedCase(subject.case.id, subject.answer, base, changed, unchanged)
+    return AuditedCase(subject.answer, base, changed, unchanged)
 
 
 # A change, the metrics that it is for, the changed case or why there is none, and the sample.
@@ -287,7 +284,7 @@ _Variant = tuple[str, Sequence[JudgedMetric], Subject | str, int]
 
 
 def _variants(
-    subject: Subject, metrics: Sequence[JudgedMetric], seed: int, again: int | None
+    subject: Subject, metrics: Sequence[JudgedMetric], judge: Judge, repeat: int, seed: int
 ) -> Iterator[_Variant]:
     for filler in dict.fromkeys(metric.padding and metric.padding.filler for metric in metrics):
         served = [m for m in metrics if (m.padding and m.padding.filler) == filler]
@@ -297,8 +294,8 @@ def _variants(
         yield "padding", served, padded, 0
     for change in ("passage_order", "passage_shuffle"):
         yield change, metrics, reorder_passages(subject, change, seed), 0
-    if again is not None:
-        yield "again", metrics, subject, again
+    if not is_deterministic(judge):
+        yield "again", metrics, subject, repeat
 
 
 _TOLERATED_FLIP_RATE = 0.05  # share of verdicts that may flip by chance, as in the advice rules
@@ -376,8 +373,7 @@ def _change_entry(
     gained = sum(ref.label is False and after.label is True for _, _, ref, after in rows)
     lost = sum(ref.label is True and after.label is False for _, _, ref, after in rows)
     if change == "again":
-        flipped = sum(flips(before, after) for _, before, after in pairs)
-        p_more = _excess_flip_p_value(flipped, len(pairs))
+        p_more = _excess_flip_p_value(to_good + to_bad, len(pairs))
     else:
         flip_pairs = [(flips(before, ref), flips(before, after)) for _, before, ref, after in rows]
         more, less = flip_pairs.count((False, True)), flip_pairs.count((True, False))
@@ -385,7 +381,7 @@ def _change_entry(
     of_claims = (metric, change) == ("faithfulness", "padding")
     scores = [_scores(case, ref, after, of_claims=of_claims) for case, _, ref, after in rows]
     both = [pair for pair in scores if pair is not None]
-    return AuditedChange(
+    return AuditedChange.read({}).replace(
         n=len(pairs),
         good=sum(before.label is True for _, before, _ in pairs),
         bad=sum(before.label is False for _, before, _ in pairs),
@@ -397,13 +393,9 @@ def _change_entry(
         lost=lost,
         p=mcnemar_test(gained, lost).p if rows else None,
         p_more=p_more,
-        p_holm=None,
-        p_more_holm=None,
         claims=_claim_flip_rate(pairs, seed) if of_claims else None,
         may_lower=may_lower,
         left_out=dict(left_out.most_common()),
-        places={},
-        finding=None,
     )
 
 
@@ -573,10 +565,9 @@ def _answer_order(preferences: Mapping[str, Any]) -> AuditedChange:
 def _finding(metric: str, change: str, entry: AuditedChange) -> str | None:
     gained, lost = entry.gained or 0, entry.lost or 0
     one_sided = entry.p_holm is not None and entry.p_holm < _ALPHA
+    # A change that may rightly lower a verdict is no finding where it does.
+    one_sided = one_sided and (gained > lost or not entry.may_lower)
     more_flips = entry.p_more_holm is not None and entry.p_more_holm < _ALPHA
-    if change != "answer_order":
-        # A change that may rightly lower a verdict is no finding where it does.
-        one_sided = one_sided and (gained > lost or not entry.may_lower)
     if not one_sided and not more_flips:
         return None
     flipped = entry.flipped

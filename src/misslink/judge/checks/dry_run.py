@@ -102,8 +102,6 @@ class _TokenRates:
         Where it is unknown whether the schema counts, the harmonic mean of both ways: its
         relative error is the same, and so the smallest, whichever way it turns out to be.
         """
-        if not messages:
-            return 0.0
         whole = messages + schema
         ways = {True: whole, False: messages, None: 2 * messages * whole / (messages + whole)}
         return self.prompt_factor * ways[self.counts_schema] / CHARACTERS_PER_TOKEN
@@ -152,23 +150,23 @@ async def forecast_judging(
         length = sent_characters(ask) if sent_characters else None
         groups.setdefault(frozenset(ask.schema.model_fields), _AskGroup()).add(ask, rng, length)
     calls = sum(group.calls for group in groups.values())
+    prompt = completion = 0.0
     if isinstance(unwrap_judge(judge), HeuristicJudge):
         basis = f"the judge {judge.name} is a program: it reads no prompt and costs nothing"
-        return JudgingForecast(calls, from_cache, 0, 0, 0.0 if judge.price else None, basis)
-    if sent_characters is not None:
-        sent = round(sum(g.message_characters for g in groups.values()) / CHARACTERS_PER_TOKEN)
-        cost = judge.price.cost(sent, 0) if judge.price else None
+    elif sent_characters is not None:
+        prompt = sum(g.message_characters for g in groups.values()) / CHARACTERS_PER_TOKEN
         basis = f"characters / {CHARACTERS_PER_TOKEN} of texts and questions; answers cost nothing"
-        return JudgingForecast(calls, from_cache, sent, 0, cost, basis)
-    rates = await _learn_rates(
-        judge.cache.past_usage(_MAX_EARLIER),
-        {fields: group.schema_characters / group.calls for fields, group in groups.items()},
-    )
-    prompt = sum(
-        rates.prompt_tokens(group.message_characters, group.schema_characters)
-        for group in groups.values()
-    )
-    completion = rates.completion_factor * await _completion_tokens(groups.values())
+    else:
+        rates = await _learn_rates(
+            judge.cache.past_usage(_MAX_EARLIER),
+            {fields: group.schema_characters / group.calls for fields, group in groups.items()},
+        )
+        prompt = sum(
+            rates.prompt_tokens(group.message_characters, group.schema_characters)
+            for group in groups.values()
+        )
+        completion = rates.completion_factor * await _completion_tokens(groups.values())
+        basis = _basis(rates, calls, groups.values(), prompt)
     tokens = round(prompt), round(completion)
     cost = judge.price.cost(*tokens) if judge.price else None
     savings = None
@@ -178,7 +176,6 @@ async def forecast_judging(
             for group in groups.values()
         )
         savings = batch.forecast(calls, submitted, round(size), cost)
-    basis = _basis(rates, calls, groups.values(), prompt)
     return JudgingForecast(calls, from_cache, *tokens, cost, basis, savings)
 
 

@@ -23,6 +23,7 @@ from misslink.timeouts import map_concurrently
 from misslink.types import Estimate, Run, Trace
 
 PairWinner = Literal["a", "b", "tie"]
+_OF_CASE = "winner", "orders", "probability", "reason"
 _AB: dict[str, PairWinner] = {"first": "a", "second": "b", "tie": "tie"}
 _BA: dict[str, PairWinner] = {"first": "b", "second": "a", "tie": "tie"}
 
@@ -52,7 +53,7 @@ class AnswerPair:
     passages: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
 
-    def asks(self, prompts: Prompts = BUILT_IN) -> tuple[Ask, Ask]:
+    def asks(self, prompts: Prompts = BUILT_IN) -> list[Ask]:
         """Ask which is better, with A first and with B first."""
         prompt = prompts.load("preference")
         shared = {
@@ -61,11 +62,10 @@ class AnswerPair:
             "references": self.references,
             "history": tuple(message.model_dump() for message in self.history),
         }
-        ab, ba = {"first": self.a, "second": self.b}, {"first": self.b, "second": self.a}
-        return (
-            Ask.rendered(prompt, shared | ab, Preference),
-            Ask.rendered(prompt, shared | ba, Preference),
-        )
+        return [
+            Ask.rendered(prompt, {**shared, "first": first, "second": second}, Preference)
+            for first, second in ((self.a, self.b), (self.b, self.a))
+        ]
 
 
 @dataclass(frozen=True)
@@ -208,16 +208,10 @@ async def _judge_pair(pair: AnswerPair, judge: Judge, prompts: Prompts) -> PairO
         missing = [reply.problem for reply in replies if _pair_winner(reply, _AB) is None]
         reason = missing[0] or "the judge's reply cannot be read"
         return PairOutcome(pair.case_id, None, orders, reason=reason)
-    chances = replies[0].chance("better", "second"), replies[1].chance("better", "first")
-    probabilities = [chance for chance in chances if chance is not None]
-    return PairOutcome(
-        pair.case_id,
-        orders[0] if orders[0] == orders[1] else "tie",
-        orders,
-        probability=sum(probabilities) / len(probabilities)
-        if len(probabilities) == len(chances)
-        else None,
-    )
+    ab, ba = replies[0].chance("better", "second"), replies[1].chance("better", "first")
+    probability = None if ab is None or ba is None else (ab + ba) / 2
+    winner = orders[0] if orders[0] == orders[1] else "tie"
+    return PairOutcome(pair.case_id, winner, orders, probability)
 
 
 def _pair_winner(reply: Reply, meaning: Mapping[str, PairWinner]) -> PairWinner | None:
@@ -266,13 +260,5 @@ def summarize_preferences(outcomes: Sequence[PairOutcome]) -> dict[str, object]:
         "position_flips": flip_rate.model_dump(),
         "positions": {"first": judged.count(("a", "b")), "second": judged.count(("b", "a"))},
         "left_out": dict(Counter(o.reason or "" for o in outcomes if o.winner is None)),
-        "per_case": {
-            outcome.case_id: {
-                "winner": outcome.winner,
-                "orders": outcome.orders and list(outcome.orders),
-                "probability": outcome.probability,
-                "reason": outcome.reason,
-            }
-            for outcome in outcomes
-        },
+        "per_case": {o.case_id: {name: getattr(o, name) for name in _OF_CASE} for o in outcomes},
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from misslink.errors import InputError, MisslinkError
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.examination import examine
 from misslink.judge.protocol import Ask, Judge, Reply, RetryableError, judge_info, unwrap_judge
 from misslink.judge.session import open_judge, require_judge
@@ -36,7 +36,7 @@ async def ping_judge(judge: Judge) -> dict[str, object]:
         "What colour is the sky by day?", ("By day the sky is blue.",), "The sky is blue."
     )
     # Past the throttle, which would apply the deadline.
-    seconds = getattr(judge, "terms", JudgeConfig()).timeout
+    seconds = getattr(judge, "terms", DEFAULTS).timeout
     reply, latency = await _ask_within(inner, ask, seconds)
     ok = reply.parsed is not None
     info = judge_info(inner)
@@ -66,7 +66,7 @@ async def ping_judge(judge: Judge) -> dict[str, object]:
     }
 
 
-async def ping_judge_spec(spec: str, config: JudgeConfig | None = None) -> dict[str, object]:
+async def ping_judge_spec(spec: str, config: JudgeConfig = DEFAULTS) -> dict[str, object]:
     """Open the judge `spec`, ping it, and close it; return what `ping_judge` does.
 
     Raises

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.judge.judge_case import ask_safely, read_metric
-from misslink.judge.judged_metric import Finding, JudgedMetric, Subject
+from misslink.judge.judged_metric import Finding, JudgedMetric, Subject, failed_finding
 from misslink.judge.prompts import BUILT_IN, Fence, Prompts
 from misslink.judge.protocol import Ask, Judge
 from misslink.stats import proportion
@@ -235,7 +235,7 @@ async def run_redteam(
     judge: Judge,
     metrics: Mapping[str, JudgedMetric],
     *,
-    suite: AttackSuite | None = None,
+    suite: AttackSuite,
     prompts: Prompts = BUILT_IN,
     tick: Callable[[int, int], object] = lambda _, __: None,
 ) -> RedteamResult:
@@ -246,8 +246,7 @@ async def run_redteam(
     judge : Judge
     metrics : mapping of str to JudgedMetric
         By name, those that the suite's cases name.
-    suite : AttackSuite or None
-        None: the built-in suite.
+    suite : AttackSuite
     prompts : Prompts
     tick : callable
         Receives how many questions are done and how many there are. A case that the judge finds
@@ -258,46 +257,40 @@ async def run_redteam(
     JudgeUnreachableError
         The judge cannot be reached.
     """
-    suite = suite or load_suite()
     total = len(suite.cases) * (1 + len(suite.attacks))
 
-    async def judge_cases(cases: Sequence[AttackCase]) -> list[_CaseReply]:
+    async def judge_cases(cases: Sequence[AttackCase], before: int = 0) -> list[_CaseReply]:
         return await map_concurrently(
             cases,
             lambda case: _judge_case(judge, case, metrics, prompts),
             max(1, len(cases)),
-            lambda done, _: tick(
-                done if cases is suite.cases else total - len(cases) + done, total
-            ),
+            lambda done, _: tick(before + done, total),
         )
 
     base_replies = await judge_cases(suite.cases)
     left_out: dict[str, str] = {}
     found_good = 0
-    bad_metrics: dict[str, list[str]] = {}
+    found_bad: list[tuple[AttackCase, _CaseReply, list[str]]] = []  # with the metrics
     for case, base in zip(suite.cases, base_replies, strict=True):
-        for name in case.metrics:
-            reason = base.not_bad_reason(name)
-            if reason is None:
-                bad_metrics.setdefault(case.id, []).append(name)
-            else:
-                left_out[f"{case.id}/{name}"] = reason
-                found_good += name in base.findings and base.findings[name].label is True
-    attacked = [
-        (attack, case, base)
-        for attack in suite.attacks
-        for case, base in zip(suite.cases, base_replies, strict=True)
-        if case.id in bad_metrics
-    ]
-    if len(suite.cases) + len(attacked) < total:
-        tick(total - len(attacked), total)
-    replies = await judge_cases(
-        [case.under(attack, base.boundary) for attack, case, base in attacked]
-    )
+        names = [name for name, finding in base.findings.items() if finding.label is False]
+        if names:
+            found_bad.append((case, base, names))
+        for name in base.findings.keys() - names:
+            finding = base.findings[name]
+            reason = finding.reason or "it has no verdict"
+            if finding.label:
+                reason = "the judge finds the answer good without any attack"
+                found_good += 1
+            left_out[f"{case.id}/{name}"] = reason
+    attacked = [(attack, *bad) for attack in suite.attacks for bad in found_bad]
+    if (before := total - len(attacked)) > len(suite.cases):
+        tick(before, total)
+    under_attack = [case.under(attack, base.boundary) for attack, case, base, _ in attacked]
+    replies = await judge_cases(under_attack, before)
     trials = [
         _attack_trial(attack, case.id, name, base, reply)
-        for (attack, case, base), reply in zip(attacked, replies, strict=True)
-        for name in bad_metrics[case.id]
+        for (attack, case, base, names), reply in zip(attacked, replies, strict=True)
+        for name in names
     ]
     return RedteamResult(
         judge.name,
@@ -315,16 +308,6 @@ class _CaseReply(NamedTuple):
     boundary: str
     examination: Examination | None
     findings: Mapping[str, Finding]
-    problem: str | None
-
-    def not_bad_reason(self, metric: str) -> str | None:
-        """Why the answer is not found bad; None: it is."""
-        finding = self.findings.get(metric)
-        if finding is None:
-            return self.problem or "the judge's reply cannot be read"
-        if finding.label is None:
-            return finding.reason or "it has no verdict"
-        return "the judge finds the answer good without any attack" if finding.label else None
 
 
 async def _judge_case(
@@ -333,21 +316,22 @@ async def _judge_case(
     subject = case.subject(prompts)
     ask = subject.examination
     if not isinstance(ask, Ask):  # a case of the suite lacks an answer
-        return _CaseReply("", None, {}, ask)
+        return _CaseReply("", None, dict.fromkeys(case.metrics, failed_finding(ask)))
     boundary = Fence(ask.inputs).boundary
     reply = await ask_safely(judge, ask)
     if not isinstance(reply.parsed, Examination):
-        return _CaseReply(boundary, None, {}, reply.problem)
+        unread = failed_finding(reply.problem or "the judge's reply cannot be read")
+        return _CaseReply(boundary, None, dict.fromkeys(case.metrics, unread))
     findings = {name: read_metric(metrics[name], subject, reply) for name in case.metrics}
-    return _CaseReply(boundary, reply.parsed, findings, None)
+    return _CaseReply(boundary, reply.parsed, findings)
 
 
 def _attack_trial(
     attack: Attack, case_id: str, metric: str, base: _CaseReply, reply: _CaseReply
 ) -> AttackTrial:
-    if reply.examination is None or base.examination is None:
-        return AttackTrial(attack, case_id, metric, reason=reply.problem)
     finding = reply.findings[metric]
+    if reply.examination is None or base.examination is None:
+        return AttackTrial(attack, case_id, metric, reason=finding.reason)
     favorable = _favorable_statements(metric, reply.examination)
     return AttackTrial(
         attack,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pydantic import BaseModel
 
 from misslink.errors import InputError, JudgeUnreachableError
-from misslink.judge.config import JudgeConfig, Price
+from misslink.judge.config import DEFAULTS, JudgeConfig, Price
 from misslink.judge.middleware.throttle import ask_with_timeout
 from misslink.judge.protocol import (
     Ask,
@@ -28,15 +28,18 @@ _BYTES_PER_TOKEN = 2  # at least: no tokenizer splits text finer on average
 
 
 class BatchTerms(NamedTuple):
-    """How a question in a batch is counted.
+    """How a question in a batch is counted; without any, one that is asked live.
 
     ``share`` of the live price, in [0, 1], is its price. One ``is_submitted`` by an earlier run
     counts and is not refused. ``on_wait`` takes the number of calls that it waits for.
     """
 
-    share: float
-    is_submitted: bool
-    on_wait: Callable[[int], None]
+    share: float = 1.0
+    is_submitted: bool = False
+    on_wait: Callable[[int], object] = lambda _calls: None
+
+
+_LIVE = BatchTerms()
 
 
 class BudgetedJudge(JudgeLayer):
@@ -46,32 +49,13 @@ class BudgetedJudge(JudgeLayer):
     """
 
     def __init__(
-        self, judge: Judge, config: JudgeConfig | None = None, ledger: Ledger | None = None
+        self, judge: Judge, config: JudgeConfig = DEFAULTS, ledger: Ledger | None = None
     ) -> None:
-        config = config or JudgeConfig()
         super().__init__(judge)
-        self._attempts = 0
-        self._max_calls = config.max_calls
-        self._max_cost = config.max_cost
+        self._config = config
         self._price = config.price
-        self._in_flight = 0
-        self._ledger = ledger or Ledger()
-        self._ledger.members.append(self)
+        self.ledger = ledger or Ledger()
         self._stopped = False
-
-    @property
-    def calls(self) -> int:
-        """Attempts made under the caps."""
-        return sum(member._attempts for member in self._ledger.members)  # noqa: SLF001
-
-    @property
-    def spent(self) -> float | None:
-        """Money spent; None without a price.
-
-        Where a reply does not report its cost, and for a call that was cut off while the server
-        may have been writing, it is the maximum. Refused calls and broken connections are free.
-        """
-        return None if self._price is None else self._ledger.recorded.cost(self._price)
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask, or raise SkippedAskError where a cap is reached."""
@@ -85,23 +69,18 @@ class BudgetedJudge(JudgeLayer):
     def stop(self) -> None:
         """Refuse calls that wait for others to end."""
         self._stopped = True
-        self._ledger.changed.set()
-
-    async def close(self) -> None:
-        """Close the judge."""
-        self.stop()
-        await super().close()
+        self.ledger.changed.set()
 
     async def call_within_caps(
-        self, ask: Ask, call: Callable[[], Awaitable[Reply]], batch: BatchTerms | None = None
+        self, ask: Ask, call: Callable[[], Awaitable[Reply]], terms: BatchTerms = _LIVE
     ) -> Reply:
         """Return the reply of a call, or raise SkippedAskError where a cap is reached."""
-        maximum = self._max_tokens(ask, batch.share if batch else 1.0)
-        if batch is None or not batch.is_submitted:
-            await self._admit(maximum, batch)
-        self._attempts += 1
-        self._in_flight += 1
-        self._ledger.reserved.update(maximum)
+        maximum = self._max_tokens(ask, terms.share)
+        if not terms.is_submitted:
+            await self._admit(maximum, terms.on_wait)
+        self.ledger.calls += 1
+        self.ledger.in_flight += 1
+        self.ledger.reserved.update(maximum)
         spent = maximum  # unless more is known: the server may finish a reply that was cut off
         try:
             reply = _check_reply(await call(), self.name)
@@ -111,46 +90,47 @@ class BudgetedJudge(JudgeLayer):
                 spent = _TokenCount()
             raise
         except (JudgeUnreachableError, SkippedAskError) as error:
-            self._attempts -= isinstance(error, SkippedAskError)  # it was not made
+            self.ledger.calls -= isinstance(error, SkippedAskError)  # it was not made
             spent = _TokenCount()
             raise
         finally:
-            self._in_flight -= 1
-            self._ledger.reserved.subtract(maximum)
-            self._ledger.recorded.update(spent)
-            self._ledger.changed.set()
+            self.ledger.in_flight -= 1
+            self.ledger.reserved.subtract(maximum)
+            self.ledger.recorded.update(spent)
+            self.ledger.changed.set()
         return reply
 
-    async def _admit(self, maximum: _TokenCount, batch: BatchTerms | None) -> None:
+    async def _admit(self, maximum: _TokenCount, on_wait: Callable[[int], object]) -> None:
         """Wait until a call fits under the caps; raise SkippedAskError where it never will."""
-        async with self._ledger.admission:  # first come, first served
+        async with self.ledger.admission:  # first come, first served
             while self._has_calls_left() and self._exceeds_cost(maximum):
                 if self._stopped:
                     raise SkippedAskError("the run has ended")
-                if not self._ledger.in_flight:
+                if not self.ledger.in_flight:
                     raise SkippedAskError(
-                        f"the next question could exceed max_cost {self._max_cost:g}; "
+                        f"the next question could exceed max_cost {self._config.max_cost:g}; "
                         "raise it, and the same command continues"
                     )
-                if batch is not None:
-                    batch.on_wait(self._in_flight)
-                self._ledger.changed.clear()
-                await self._ledger.changed.wait()
+                on_wait(self.ledger.in_flight)
+                self.ledger.changed.clear()
+                await self.ledger.changed.wait()
             if not self._has_calls_left():
                 raise SkippedAskError(
-                    f"max_calls {self._max_calls} is used up; the same command continues"
+                    f"max_calls {self._config.max_calls} is used up; the same command continues"
                 )
 
     def _has_calls_left(self) -> bool:
-        return self._max_calls is None or self.calls < self._max_calls
+        most = self._config.max_calls
+        return most is None or self.ledger.calls < most
 
     def _exceeds_cost(self, maximum: _TokenCount) -> bool:
-        if self._price is None or self._max_cost is None:
+        most = self._config.max_cost
+        if self._price is None or most is None:
             return False
-        total = _TokenCount(self._ledger.recorded)
-        total.update(self._ledger.reserved)
+        total = _TokenCount(self.ledger.recorded)
+        total.update(self.ledger.reserved)
         total.update(maximum)
-        return total.cost(self._price) > self._max_cost
+        return total.cost(self._price) > most
 
     def _max_tokens(self, ask: Ask, share: float) -> _TokenCount:
         if self._price is None:
@@ -162,31 +142,35 @@ class BudgetedJudge(JudgeLayer):
         if info.request_characters is not None:
             size = max(size, info.request_characters(ask))
         prompt = -(-size // _BYTES_PER_TOKEN)
-        return _TokenCount({("prompt", share): prompt, ("completion", share): info.max_tokens})
+        most = {"prompt_tokens": prompt, "completion_tokens": info.max_tokens}
+        return _TokenCount({(kind, share): count for kind, count in most.items()})
 
 
 class _TokenCount(Counter[tuple[str, float]]):
-    """Tokens by kind (prompt, completion) and share of the price; whole, so nothing is rounded."""
+    """Tokens by kind, as `Usage` names it, and share of the price; whole, so nothing is rounded."""
 
     def cost(self, price: Price) -> float:
         shares = sorted({share for _, share in self})
-        return sum(s * price.cost(self["prompt", s], self["completion", s]) for s in shares)
+        return sum(
+            share * price.cost(self["prompt_tokens", share], self["completion_tokens", share])
+            for share in shares
+        )
 
 
 class Ledger:
-    """What the judges under the same caps have spent and reserved."""
+    """What the judges under the same caps have spent and reserved.
+
+    Where a reply does not report its tokens, and for a call that was cut off while the server may
+    have been writing, the maximum is spent. Refused calls and broken connections are free.
+    """
 
     def __init__(self) -> None:
-        self.members: list[BudgetedJudge] = []
+        self.calls = 0  # attempts made
+        self.in_flight = 0  # calls that have not ended
         self.recorded = _TokenCount()
         self.reserved = _TokenCount()
         self.admission = asyncio.Lock()
         self.changed = asyncio.Event()
-
-    @property
-    def in_flight(self) -> int:
-        """Calls of all judges that have not ended."""
-        return sum(member._in_flight for member in self.members)  # noqa: SLF001
 
 
 def _check_reply(reply: object, judge: str) -> Reply:
@@ -216,12 +200,5 @@ def _reported_tokens(reply: Reply, maximum: _TokenCount) -> _TokenCount:
     """What a call used: as reported, and the maximum where nothing is reported."""
     if reply.usage is None:
         return maximum if reply.came else _TokenCount()
-    reported = dict(reply.usage)
-    return _TokenCount(
-        {
-            (kind, share): count
-            if reported[f"{kind}_tokens"] is None
-            else reported[f"{kind}_tokens"]
-            for (kind, share), count in maximum.items()
-        }
-    )
+    reported = {kind: count for kind, count in reply.usage if count is not None}
+    return _TokenCount({key: reported.get(key[0], most) for key, most in maximum.items()})

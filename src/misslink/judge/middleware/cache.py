@@ -10,13 +10,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError
 
 from misslink.errors import InputError
 from misslink.io.storage import as_url
+from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.middleware.reply_store import PastUsage, ReplyStore
 from misslink.judge.middleware.sqlite_store import LEASE_S, CacheStore
 from misslink.judge.protocol import Ask, Judge, JudgeLayer, Reply, judge_info, unwrap_judge
@@ -33,6 +34,16 @@ def open_reply_store(cache: Path | None) -> ReplyStore:
         return CacheStore(cache)
     store: ReplyStore = reply_stores.get(scheme)(url)
     return store
+
+
+class CacheUsage(NamedTuple):
+    """What a judge behind a cache was asked since opening, and what that cost; None: not known."""
+
+    calls: int = 0
+    from_cache: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
 
 
 _CLAIM_POLL_S = 0.1
@@ -52,22 +63,27 @@ class CachedJudge(JudgeLayer):
     resumed run asks as the first one did. `path` None caches in memory only.
 
     With `claims`, of several processes that need one reply the first asks, and the others wait.
-    With `retry_refused`, questions that the judge refused earlier are repeated.
     """
 
     def __init__(
-        self, judge: Judge, path: Path | None, *, claims: bool = True, retry_refused: bool = False
+        self,
+        judge: Judge,
+        path: Path | None,
+        config: JudgeConfig = DEFAULTS,
+        *,
+        claims: bool = True,
     ) -> None:
         super().__init__(judge)
         self.path = path
         self.calls = 0  # questions put to the judge since opening
         self.from_cache = 0  # questions answered from the cache since opening
-        self._tokens: dict[str, int] = {}
+        self._price = config.price
+        self._tokens = Usage()
         self._identity = identity_json(judge)
         self._in_flight: dict[str, asyncio.Task[Reply]] = {}
         self._repairs: set[str] = set()  # the keys of those put since opening
         self._store = open_reply_store(path)
-        if retry_refused:
+        if config.retry_refused:
             self._store.remove_refusals(self._identity)
         self.readings = Readings(self._store if path is not None else None)
         self._claims = claims and self._store.shared
@@ -115,18 +131,14 @@ class CachedJudge(JudgeLayer):
         """Return what earlier replies of this judge used; see `CacheStore.past_usage`."""
         return self._store.past_usage(self._identity, limit)
 
-    def usage(self) -> dict[str, int | None]:
-        """Return ``calls``, ``from_cache``, ``prompt_tokens`` and ``completion_tokens``.
-
-        The tokens are None where there were calls and no reply reported any.
-        """
-        unknown = None if self.calls else 0
-        return {
-            "calls": self.calls,
-            "from_cache": self.from_cache,
-            "prompt_tokens": self._tokens.get("prompt_tokens", unknown),
-            "completion_tokens": self._tokens.get("completion_tokens", unknown),
-        }
+    def usage(self) -> CacheUsage:
+        """Return what was used; the tokens are None where there were calls and no reply reported any."""
+        used = self._tokens if self.calls else Usage(prompt_tokens=0, completion_tokens=0)
+        prompt, completion = used.prompt_tokens, used.completion_tokens
+        price, cost = self._price or judge_info(self.judge).price, None
+        if price is not None and prompt is not None and completion is not None:
+            cost = price.cost(prompt, completion)
+        return CacheUsage(self.calls, self.from_cache, prompt, completion, cost)
 
     async def close(self) -> None:
         """Close the judge, which may let calls in flight finish, then the file."""
@@ -172,9 +184,7 @@ class CachedJudge(JudgeLayer):
             return reply
         reply = _storable_reply(reply)
         self.calls += 1
-        for name, count in reply.usage or ():
-            if count is not None:
-                self._tokens[name] = self._tokens.get(name, 0) + count
+        self._tokens = Usage.total((self._tokens, reply.usage)) or Usage()
         if not reply.came:
             return reply
         added = self._store.put(key, ask, reply, identity=self._identity, judge=self.name)

@@ -29,6 +29,7 @@ _AGE_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _AGE_PATTERN = re.compile(r"(\d{1,5})\s*([hdw])")  # 99,999 weeks ago is still a valid date
 _FROM_REPLIES = "FROM replies JOIN judges ON judges.id = replies.judge"
 _EXPORTED = {
+    "key": "key",
     "judge": "coalesce(answered_by, judges.name)",
     "identity": "judges.identity",
     "prompt": "json_object('name', prompt, 'sha256', prompt_sha256)",
@@ -37,14 +38,11 @@ _EXPORTED = {
     "created": "created",
 }
 _JSON_COLUMNS = "identity", "prompt", "messages", "parsed", "probabilities", "usage"
-_COUNT_COLUMNS = (
-    "count(*), count(*) - count(replies.parsed), sum(prompt_tokens), sum(completion_tokens),"
-    " count(*) - count(coalesce(prompt_tokens, completion_tokens)),"
-    " min(replies.created), max(replies.created)"
-)
-_COUNT_NAMES = (
-    *("replies", "unreadable", "prompt_tokens", "completion_tokens", "without_tokens"),
-    *("first", "last"),
+_COUNTS = (
+    "count(*) AS replies, count(*) - count(replies.parsed) AS unreadable,"
+    " sum(prompt_tokens) AS prompt_tokens, sum(completion_tokens) AS completion_tokens,"
+    " count(*) - count(coalesce(prompt_tokens, completion_tokens)) AS without_tokens,"
+    " min(replies.created) AS first, max(replies.created) AS last"
 )
 
 
@@ -57,8 +55,11 @@ class CacheSelection:
     judge: str | None = None
     prompt: str | None = None
 
-    def where(self) -> tuple[str, dict[str, str]]:
-        """Return the conditions as SQL, and its parameters."""
+    def where(self, file: sqlite3.Connection, path: Path) -> tuple[str, dict[str, str]]:
+        """Return the conditions as SQL, and its parameters.
+
+        A judge or prompt without any reply is refused: its name is surely misspelt.
+        """
         conditions, values = ["1"], {}
         if self.unreadable:
             conditions.append("replies.parsed IS NULL")
@@ -66,10 +67,20 @@ class CacheSelection:
             since = dt.datetime.now(dt.UTC) - self.older_than
             conditions.append("replies.created <= :since")
             values["since"] = since.isoformat(timespec="seconds")
-        for name, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
-            if (value := getattr(self, name)) is not None:
-                conditions.append(f"{column} = :{name}")
-                values[name] = value
+        for kind, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
+            name = getattr(self, kind)
+            if name is None:
+                continue
+            rows = file.execute(f"SELECT DISTINCT {column} {_FROM_REPLIES} ORDER BY 1")
+            names = [row[0] for row in rows]
+            if name not in names:
+                raise InputError(
+                    f"no reply of the {kind} '{name}' is in this cache; "
+                    f"there are: {', '.join(names) or 'none'}",
+                    path=path,
+                )
+            conditions.append(f"{column} = :{kind}")
+            values[kind] = name
         return " AND ".join(conditions), values
 
 
@@ -85,20 +96,17 @@ def cache_stats(path: Path) -> dict[str, Any]:
         reported tokens), ``first`` and ``last`` (ISO 8601; None in an empty cache).
     """
     size = _cache_size(path)
-    with _open_to_read(path) as file:
-        totals = file.execute(f"SELECT {_COUNT_COLUMNS} FROM replies").fetchone()  # noqa: S608
+    with _closing(CACHE_FORMAT.open_read_only(path), path) as file:
+        totals = file.execute(f"SELECT {_COUNTS} FROM replies").fetchone()  # noqa: S608
         groups = file.execute(
-            f"SELECT judges.name, replies.prompt, {_COUNT_COLUMNS} {_FROM_REPLIES}"
+            f"SELECT judges.name AS judge, replies.prompt, {_COUNTS} {_FROM_REPLIES}"
             " GROUP BY judges.name, replies.prompt ORDER BY judges.name, replies.prompt"
         ).fetchall()
     return {
         "cache": str(path),
         "bytes": size,
-        **dict(zip(_COUNT_NAMES, totals, strict=True)),
-        "by_judge_and_prompt": [
-            {"judge": judge, "prompt": prompt, **dict(zip(_COUNT_NAMES, counts, strict=True))}
-            for judge, prompt, *counts in groups
-        ],
+        **dict(totals),
+        "by_judge_and_prompt": [dict(group) for group in groups],
     }
 
 
@@ -114,16 +122,17 @@ def export_replies(path: Path, judge: str | None = None) -> Iterator[dict[str, A
     InputError
         There is no cache, it or a reply in it is damaged, or it has no reply of this judge.
     """
-    selection = CacheSelection(judge=judge)
-    where, values = selection.where()
-    columns = ", ".join(_EXPORTED.values())
-    with _open_to_read(path) as file:
-        _check_selection(file, selection, path)
-        for key, *row in file.execute(
-            f"SELECT key, {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
+    columns = ", ".join(f"{column} AS {name}" for name, column in _EXPORTED.items())
+    with _closing(CACHE_FORMAT.open_read_only(path), path) as file:
+        where, values = CacheSelection(judge=judge).where(file, path)
+        for row in file.execute(
+            f"SELECT {columns} {_FROM_REPLIES} WHERE {where} ORDER BY replies.rowid", values
         ):
+            record = dict(row)
+            key = record.pop("key")
             try:
-                record = _reply_record(row)
+                for name in _JSON_COLUMNS:
+                    record[name] = None if record[name] is None else json.loads(record[name])
             except ValueError:
                 raise InputError(
                     f"this response cache is damaged: the reply {str(key)[:12]} or its question "
@@ -156,11 +165,12 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
             "--only-judge NAME or --prompt NAME"
         )
     before = _cache_size(path)
-    where, values = selection.where()
     note = None
-    opened = _open_to_read(path) if dry_run else _open_to_write(path, must_exist=True)
-    with opened as file:
-        _check_selection(file, selection, path)
+    opened = (
+        CACHE_FORMAT.open_read_only(path) if dry_run else CACHE_FORMAT.open(path, must_exist=True)
+    )
+    with _closing(opened, path) as file:
+        where, values = selection.where(file, path)
         selected = f"{_FROM_REPLIES} WHERE {where}"
         if dry_run:
             (count,) = file.execute(f"SELECT count(*) {selected}", values).fetchone()
@@ -186,19 +196,12 @@ def prune_replies(path: Path, selection: CacheSelection, *, dry_run: bool) -> di
 
 
 @contextlib.contextmanager
-def _open_to_read(
-    path: Path, shown_path: object = None, hint: str | None = None
+def _closing(
+    file: sqlite3.Connection, path: object, hint: str | None = None
 ) -> Iterator[sqlite3.Connection]:
-    shown_path = shown_path or path
-    opened = CACHE_FORMAT.open_read_only(path, shown_path=shown_path, hint=hint)
-    with CACHE_FORMAT.errors(shown_path, hint), contextlib.closing(opened) as file:
-        yield file
-
-
-@contextlib.contextmanager
-def _open_to_write(path: Path, *, must_exist: bool = False) -> Iterator[sqlite3.Connection]:
-    opened = CACHE_FORMAT.open(path, must_exist=must_exist)
-    with CACHE_FORMAT.errors(path), contextlib.closing(opened) as file:
+    """Close an open cache at the end; its rows have names, and its errors name `path`."""
+    file.row_factory = sqlite3.Row
+    with CACHE_FORMAT.errors(path, hint), contextlib.closing(file):
         yield file
 
 
@@ -211,29 +214,6 @@ def parse_age(text: str) -> dt.timedelta:
             "such as 30d"
         )
     return dt.timedelta(**{_AGE_UNITS[match[2]]: int(match[1])})
-
-
-def _check_selection(file: sqlite3.Connection, selection: CacheSelection, path: Path) -> None:
-    """Refuse a judge or prompt without any reply: its name is surely misspelt."""
-    for kind, column in (("judge", "judges.name"), ("prompt", "replies.prompt")):
-        name = getattr(selection, kind)
-        if name is None:
-            continue
-        rows = file.execute(f"SELECT DISTINCT {column} {_FROM_REPLIES} ORDER BY 1")
-        names = [row[0] for row in rows]
-        if name not in names:
-            raise InputError(
-                f"no reply of the {kind} '{name}' is in this cache; "
-                f"there are: {', '.join(names) or 'none'}",
-                path=path,
-            )
-
-
-def _reply_record(row: Sequence[Any]) -> dict[str, Any]:
-    record = dict(zip(_EXPORTED, row, strict=True))
-    for name in _JSON_COLUMNS:
-        record[name] = None if record[name] is None else json.loads(record[name])
-    return record
 
 
 def _shrink_file(file: sqlite3.Connection) -> str | None:
@@ -293,7 +273,7 @@ def merge_caches(sources: Sequence[str | Path], into: Path) -> dict[str, Any]:
         with _open_source(files[0]):
             pass
     reports: list[dict[str, Any]] = []
-    with _open_to_write(into) as cache:
+    with _closing(CACHE_FORMAT.open(into), into) as cache:
         cache.execute(f"PRAGMA cache_size = -{_PAGE_CACHE_KIB}")
         for file in files:
             with _open_source(file) as source:
@@ -341,7 +321,8 @@ def _open_source(file: InputFile) -> Iterator[sqlite3.Connection]:
             log = file.sibling(f"{file.name}{_WAL_SUFFIX}")
             if log.exists():
                 log.fetch(path.with_name(f"{path.name}{_WAL_SUFFIX}"))
-        with _open_to_read(path, file, _SKIP_HINT) as source:
+        opened = CACHE_FORMAT.open_read_only(path, shown_path=file, hint=_SKIP_HINT)
+        with _closing(opened, file, _SKIP_HINT) as source:
             source.execute("BEGIN")
             yield source
 
@@ -379,18 +360,18 @@ def _merge_source(
     counts = Counter(added=0, already=0, different=0)
     while rows := replies.fetchmany(_ROWS_PER_TRANSACTION):
         with CACHE_FORMAT.errors(into), transaction(cache):
-            counts.update(_insert_reply(cache, *row) for row in rows)
+            counts.update(_insert_reply(cache, row) for row in rows)
         time.sleep(_TRANSACTION_PAUSE_S)
     return counts
 
 
 def _insert_reply(
-    cache: sqlite3.Connection, identity: str, key: str, *values: object
+    cache: sqlite3.Connection, row: sqlite3.Row
 ) -> Literal["added", "already", "different"]:
     """Add a reply, unless its key is there."""
+    identity, key, *values = row
     if insert_reply(cache, key, identity, values):
         return "added"
-    reply = dict(zip(REPLY_COLUMN_NAMES, values, strict=True))
     select = "SELECT raw, parsed FROM replies WHERE key = ?"
-    earlier = cache.execute(select, (key,)).fetchone()
-    return "already" if earlier == (reply["raw"], reply["parsed"]) else "different"
+    earlier = tuple(cache.execute(select, (key,)).fetchone())
+    return "already" if earlier == (row["raw"], row["parsed"]) else "different"

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from misslink.documents import Cascade, CascadeStage
+from misslink.documents import Cascade
 from misslink.errors import InputError
 from misslink.judge import examination, protocol
 from misslink.judge.backends.decisions import DecisionJudge
@@ -146,8 +146,8 @@ class CascadeJudge:
         finally:
             await self.judge.close()
 
-    def summary(self, stages: Mapping[str, CascadeStage] | None = None) -> Cascade:
-        """Return who answered what so far; `stages` are its judges, by name.
+    def summary(self) -> Cascade:
+        """Return who answered what so far; its ``stages`` are left empty.
 
         Returns
         -------
@@ -170,7 +170,7 @@ class CascadeJudge:
             audited=len(self._audited),
             agreed=agreed,
             agreement=proportion(agreed, len(self._audited)),
-            stages=dict(stages or {}),
+            stages={},
         )
 
     async def _ask_cheap(self, ask: protocol.Ask) -> tuple[protocol.Reply | None, bool | None]:

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from misslink.judge import examination, protocol
 from misslink.judge.backends.response_parsing import is_length_error
+from misslink.judge.judged_metric import parsed_examination
 from misslink.judge.prompts import BUILT_IN, Prompts
 from misslink.judge.tokens import BYTES_PER_TOKEN, MARGIN, estimate_ask_tokens, estimate_tokens
 from misslink.matching import verify_quote
@@ -182,10 +184,8 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
     The first reply has an Examination, the others an ExaminationPart. The ``raw`` of the result has
     one JSON line per part, and its probabilities are those of the parts that decide.
     """
-    first = parts[0].reply.parsed
-    if not isinstance(first, examination.Examination):
-        raise TypeError(f"expected an Examination, got {type(first).__name__}")
-    chances: dict[str, _LabelProbabilities] = {
+    first = parsed_examination(parts[0].reply)
+    chances: dict[str, _LabelProbabilities | None] = {  # None: of no part that decides
         place: chance
         for place, chance in parts[0].reply.probabilities.items()
         if not place.startswith("passages.")
@@ -200,19 +200,17 @@ def merge_parts(parts: Sequence[ContextPart], question: str) -> protocol.Reply:
         quote_refused = not best.has_quote and any(vote.quote_refused for vote in votes)
         quotes = best.quotes if best.support != "unsupported" else ()
         claims.append(claim.model_copy(update={"support": best.support, "quotes": quotes}))
-        _set_probability(chances, f"claims.{number}.support", best.chance)
-        _set_probability(chances, f"claims.{number}.quote", {} if quote_refused else None)
+        chances[f"claims.{number}.support"] = best.chance
+        chances[f"claims.{number}.quote"] = {} if quote_refused else None
     passages, relevance = _merge_relevance(parts)
-    for place, chance in enumerate(relevance):
-        _set_probability(chances, f"passages.{place}.relevant", chance)
-    sufficient, chance = _merge_sufficiency(parts)
-    _set_probability(chances, "sufficient", chance)
+    chances |= {f"passages.{place}.relevant": chance for place, chance in enumerate(relevance)}
+    sufficient, chances["sufficient"] = _merge_sufficiency(parts)
     update = {"claims": tuple(claims), "passages": passages, "sufficient": sufficient}
     replies = [part.reply for part in parts]
     return replace(
         _combine_replies(replies),
         parsed=first.model_copy(update=update),
-        probabilities=chances,
+        probabilities={place: of for place, of in chances.items() if of is not None},
         judge=next((reply.judge for reply in replies if reply.judge), None),
     )
 
@@ -292,20 +290,9 @@ def _merge_sufficiency(
     return None, {} if refused else None
 
 
-def _set_probability(
-    chances: dict[str, _LabelProbabilities], place: str, chance: _LabelProbabilities | None
-) -> None:
-    """Enter a probability, or take out that of a part that does not decide."""
-    if chance is None:
-        chances.pop(place, None)
-    else:
-        chances[place] = chance
-
-
 _MIN_PASSAGE_TOKENS = 64  # tokens for passages; a smaller part says nothing
 _MAX_HALVINGS = 4  # down to a sixteenth; who refuses that as well refuses for another reason
 _PART_REFUSED = "not answered"
-_EXAMINATION_INPUTS = frozenset({"question", "passages", "answer"})
 _STATED_LENGTH = re.compile(r"context (?:length|size|window)\D{0,30}?(\d{3,7})\b", re.IGNORECASE)
 
 
@@ -343,7 +330,7 @@ class LongContextJudge(protocol.JudgeLayer):
             Without `parsed` where a part fails, or where the question, the answer and the
             references alone are too long for the judge.
         """
-        if not _can_be_split(ask):
+        if not issubclass(ask.schema, examination.Examination):
             return await self.judge.ask(ask)
         limit = self._limit()
         if limit is None or self._fits_whole(ask, limit):
@@ -372,7 +359,8 @@ class LongContextJudge(protocol.JudgeLayer):
         What a judge would teach by refusing is not foreseen.
         """
         limit = self._limit()
-        if not _can_be_split(ask) or limit is None or self._fits_whole(ask, limit):
+        is_examination = issubclass(ask.schema, examination.Examination)
+        if not is_examination or limit is None or self._fits_whole(ask, limit):
             return (ask,)
         planned: list[protocol.Ask] = []
 
@@ -432,21 +420,23 @@ class LongContextJudge(protocol.JudgeLayer):
         first = await put(self._examine(ask, taken))
         if not isinstance(first.parsed, examination.Examination):
             return first
-        claims = [claim.text for claim in first.parsed.claims]
-        alone = estimate_ask_tokens(self._examine_part(ask, claims, ())) + self._reply_room(ask)
+        examine_rest = partial(
+            examine_part, ask, [claim.text for claim in first.parsed.claims], prompts=self._prompts
+        )
+        alone = estimate_ask_tokens(examine_rest(())) + self._reply_room(ask)
         if remaining and limit - alone < _MIN_PASSAGE_TOKENS:
             problem = _too_long_message("the answer and its claims", alone, limit)
             return replace(_combine_replies([first]), parsed=None, problem=problem)
-        groups: list[list[PassagePiece]] = []
+        groups = [taken]
         while remaining:
             group, remaining = fill_budget(remaining, limit - alone)
             groups.append(group)
         later = await asyncio.gather(
-            *(put(self._examine_part(ask, claims, group)) for group in groups),
+            *(put(examine_rest([piece.text for piece in group])) for group in groups[1:]),
             return_exceptions=True,  # those under way come home, whatever becomes of one
         )
-        parts = [ContextPart(tuple(taken), first)]
-        for group, reply in zip(groups, later, strict=True):
+        parts = []
+        for group, reply in zip(groups, [first, *later], strict=True):
             if isinstance(reply, BaseException):
                 raise reply
             parts.append(ContextPart(tuple(group), reply))
@@ -455,17 +445,6 @@ class LongContextJudge(protocol.JudgeLayer):
     def _examine(self, ask: protocol.Ask, pieces: Sequence[PassagePiece]) -> protocol.Ask:
         inputs = {**ask.inputs, "passages": tuple(piece.text for piece in pieces)}
         return replace(examination.examine(**inputs, prompts=self._prompts), repeat=ask.repeat)
-
-    def _examine_part(
-        self, ask: protocol.Ask, claims: Sequence[str], pieces: Sequence[PassagePiece]
-    ) -> protocol.Ask:
-        return examine_part(ask, claims, [piece.text for piece in pieces], self._prompts)
-
-
-def _can_be_split(ask: protocol.Ask) -> bool:
-    """Whether a question is an examination, whose passages can be put in parts."""
-    has_inputs = ask.inputs.keys() >= _EXAMINATION_INPUTS
-    return has_inputs and issubclass(ask.schema, examination.Examination)
 
 
 def _shorter(refusal: str, tried: int) -> int:

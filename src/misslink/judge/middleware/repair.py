@@ -12,7 +12,6 @@ from misslink.judge.examination import Examination, ExaminationRest
 from misslink.judge.prompts import FENCE_LABELS, Fence
 from misslink.judge.protocol import Ask, Judge, JudgeLayer, Reply, schema_json, total_usage
 from misslink.judge.readings import ALWAYS_READ, Readings
-from misslink.matching import ClaimCoverage
 
 _EXCERPT_HEAD, _EXCERPT_TAIL = 1500, 500  # characters of a long reply, shown to its writer
 _CLAIM_PLACE = re.compile(r"^claims\.(\d+)")
@@ -49,9 +48,13 @@ class RepairingJudge(JudgeLayer):
         cached: such a run may need no judge.
         """
         first = await self.judge.ask(ask)
-        coverage = self._coverage(ask, first)
-        if coverage is not None and coverage.uncovered and not _is_decided(first):
-            return await self._ask_for_rest(ask, first, coverage)
+        examined, rest = first.parsed, ask.rest
+        if isinstance(examined, Examination) and rest is not None and not _is_decided(examined):
+            answer, question = ask.inputs["answer"], ask.inputs["question"]
+            coverage = self._readings.coverage(examined, answer, question)
+            if coverage.uncovered:
+                asked = replace(rest(coverage.uncovered), repeat=ask.repeat)
+                return _join_rest(first, examined, await self.judge.ask(asked))
         if first.parsed is not None or not (first.came and _is_attempt(first)):
             return first
         try:
@@ -68,37 +71,26 @@ class RepairingJudge(JudgeLayer):
             from_cache=first.from_cache and again.from_cache,
         )
 
-    async def _ask_for_rest(self, ask: Ask, first: Reply, coverage: ClaimCoverage) -> Reply:
-        """Ask for the claims of the sentences that have none, and join them to the first reply."""
-        rest = ask.rest
-        if rest is None or not isinstance(first.parsed, Examination):
-            return first
-        again = await self.judge.ask(replace(rest(coverage.uncovered), repeat=ask.repeat))
-        usage = total_usage((first, again))
-        if not isinstance(again.parsed, ExaminationRest):
-            return replace(first, usage=usage)
-        claims = (*first.parsed.claims, *again.parsed.claims)
-        size = len(first.parsed.claims)
-        later = {
-            _CLAIM_PLACE.sub(lambda place: f"claims.{size + int(place[1])}", place): chance
-            for place, chance in again.probabilities.items()
-        }
-        return replace(
-            first,
-            parsed=first.parsed.model_copy(update={"claims": claims}),
-            raw=f"{first.raw}\n{again.raw}",
-            usage=usage,
-            probabilities={**first.probabilities, **later},
-            from_cache=first.from_cache and again.from_cache,
-        )
 
-    def _coverage(self, ask: Ask, reply: Reply) -> ClaimCoverage | None:
-        """How the claims of an examination cover the examined answer."""
-        if not isinstance(reply.parsed, Examination):
-            return None
-        if not {"answer", "question"} <= set(ask.inputs):
-            return None
-        return self._readings.coverage(reply.parsed, ask.inputs["answer"], ask.inputs["question"])
+def _join_rest(first: Reply, examined: Examination, again: Reply) -> Reply:
+    """Join the claims of the sentences that had none to the first reply."""
+    usage = total_usage((first, again))
+    if not isinstance(again.parsed, ExaminationRest):
+        return replace(first, usage=usage)
+    size = len(examined.claims)
+    later = {
+        _CLAIM_PLACE.sub(lambda place: f"claims.{size + int(place[1])}", place): chance
+        for place, chance in again.probabilities.items()
+    }
+    claims = (*examined.claims, *again.parsed.claims)
+    return replace(
+        first,
+        parsed=examined.model_copy(update={"claims": claims}),
+        raw=f"{first.raw}\n{again.raw}",
+        usage=usage,
+        probabilities={**first.probabilities, **later},
+        from_cache=first.from_cache and again.from_cache,
+    )
 
 
 def repair_ask(ask: Ask, reply: Reply) -> Ask:
@@ -136,11 +128,9 @@ def _repair_instruction(ask: Ask, reply: Reply) -> str:
     return "\n".join(lines)
 
 
-def _is_decided(reply: Reply) -> bool:
+def _is_decided(examined: Examination) -> bool:
     """Whether a claim is called bad, which decides on the answer whatever else it says."""
-    return isinstance(reply.parsed, Examination) and any(
-        claim.support != "supported" for claim in reply.parsed.claims
-    )
+    return any(claim.support != "supported" for claim in examined.claims)
 
 
 def _is_attempt(reply: Reply) -> bool:

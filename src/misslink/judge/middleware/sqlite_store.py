@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from misslink.errors import InputError
 from misslink.io.atomic import is_running
@@ -155,9 +155,13 @@ class CacheStore:
             return None
         *content, checksum = row
         raw, stored, problem, prompt_tokens, completion_tokens, probabilities, answered_by = content
-        parsed = None if stored is None else _parse_answer(stored, ask)
-        fits = (parsed is None) == (stored is None)
-        if not fits or _checksum(key, *content) != checksum:
+        parsed, is_whole = None, _checksum(key, *content) == checksum
+        if stored is not None and is_whole:
+            try:
+                parsed = ask.schema.model_validate_json(stored)
+            except ValidationError:
+                is_whole = False
+        if not is_whole:
             _log.warning("a reply in %s was damaged; misslink asks its question again", self.path)
             self._select("DELETE FROM replies WHERE key = ?", key)
             return None
@@ -290,11 +294,3 @@ class CacheStore:
 def _checksum(*content: Any) -> str:
     text = json.dumps(content, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _parse_answer(stored: str, ask: Ask) -> BaseModel | None:
-    """Parse a stored answer to `ask`."""
-    try:
-        return ask.schema.model_validate_json(stored)
-    except ValidationError:
-        return None

@@ -10,15 +10,17 @@ import random
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.event_loops import is_of_another_loop
 from misslink.io.retry import Backoff
 from misslink.judge import protocol
 from misslink.judge.backends.response_parsing import is_question_error
-from misslink.judge.config import JudgeConfig
+from misslink.judge.config import DEFAULTS, JudgeConfig
 from misslink.judge.protocol import Reply, SkippedAskError
 from misslink.timeouts import await_paid_replies
+from misslink.types import Usage
 
 _WINDOW_S = 60.0
 _CHARACTERS_PER_TOKEN = 4
@@ -48,19 +50,16 @@ class ConcurrencyLimit:
     Attributes
     ----------
     allowed : float
-        How many places there are now, in [1, most]; its whole part counts.
+        How many places there are now, in [1, most]; its whole part counts. Infinite at the end.
     out : int
         How many are taken.
     """
 
     def __init__(self, most: int) -> None:
-        self.most = most
-        self.allowed = float(most)
+        self.most = self.allowed = float(most)
         self.out = 0
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._entered = 0  # breaks ties between waiters of one age
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._cut_at = 0
-        self._turned_away = False
         self._left = asyncio.Event()
 
     async def enter(self, age: int) -> None:
@@ -69,14 +68,11 @@ class ConcurrencyLimit:
         Parameters
         ----------
         age : int
-            The question's number; the lowest goes first.
+            The question's number, which no other has; the lowest goes first.
         """
-        if self._free() and not self._waiting:
-            self.out += 1
-            return
         place = asyncio.get_running_loop().create_future()
-        self._entered += 1
-        heapq.heappush(self._waiting, (age, self._entered, place))
+        heapq.heappush(self._waiting, (age, place))
+        self._give()
         try:
             await place  # whoever gives it has counted us already
         except asyncio.CancelledError:
@@ -105,7 +101,7 @@ class ConcurrencyLimit:
 
     def turn_away(self) -> None:
         """Release all waiting calls at once; they find that judging has ended."""
-        self._turned_away = True
+        self.most = self.allowed = math.inf
         self._give()
 
     async def all_left(self) -> None:
@@ -114,12 +110,9 @@ class ConcurrencyLimit:
             self._left.clear()
             await self._left.wait()
 
-    def _free(self) -> bool:
-        return self._turned_away or self.out < int(self.allowed)
-
     def _give(self) -> None:
-        while self._waiting and self._free():
-            _, _, place = heapq.heappop(self._waiting)
+        while self._waiting and self.out + 1 <= self.allowed:
+            _, place = heapq.heappop(self._waiting)
             if not place.done():  # a waiter that was cancelled
                 self.out += 1
                 place.set_result(None)
@@ -168,8 +161,7 @@ class SlidingWindow:
             self._ended_sum += amount
 
 
-@dataclass(frozen=True)
-class RateReservation:
+class RateReservation(NamedTuple):
     """A call's part of a minute: the tokens held for it, and those of its text alone."""
 
     reserved: int
@@ -251,9 +243,8 @@ class RateLimit:
 
     def _learn_from(self, slot: RateReservation, reply: Reply) -> int:
         """Learn how long texts and replies are; return how many tokens this call used."""
-        usage = reply.usage
-        read = usage.prompt_tokens if usage else None
-        written = usage.completion_tokens if usage else None
+        usage = reply.usage or Usage()
+        read, written = usage.prompt_tokens, usage.completion_tokens
         read = slot.text if read is None else read
         written = _estimate_tokens(len(reply.raw)) if written is None else written
         if reply.came:
@@ -437,7 +428,7 @@ class ThrottledJudge(protocol.JudgeLayer):
         Makes one attempt per ask, and raises RetryableError where it failed.
     concurrency : int
         Maximum number of calls in flight, at least 1; fewer where the judge's info says so.
-    config : JudgeConfig or None
+    config : JudgeConfig
         Its ``timeout`` is that of one call (see `ask_with_timeout`), its ``retries`` are fewer while
         questions fail in a row, ``rpm`` and ``tpm`` as in `RateLimit`, and the ``deadline`` counts
         from the first ask.
@@ -449,19 +440,16 @@ class ThrottledJudge(protocol.JudgeLayer):
         self,
         judge: protocol.Judge,
         concurrency: int,
-        config: JudgeConfig | None = None,
+        config: JudgeConfig = DEFAULTS,
         rng: random.Random | None = None,
     ) -> None:
         if concurrency < 1:
             raise InputError(f"--concurrency is {concurrency}; it must be at least 1")
-        config = config or JudgeConfig()
         super().__init__(judge)
         self._innermost = protocol.unwrap_judge(judge)
         info = protocol.judge_info(self._innermost)
         self.places = ConcurrencyLimit(min(concurrency, info.max_concurrency or concurrency))
-        self._timeout = config.timeout
-        self._retries = config.retries
-        self._deadline = config.deadline
+        self._config = config
         self._ends: float | None = None
         self._rng = rng or random.Random()  # noqa: S311 (jitter is no secret)
         self._pace = None
@@ -484,8 +472,8 @@ class ThrottledJudge(protocol.JudgeLayer):
         SkippedAskError
             The time of the run is used up, or the question is too large for a minute.
         """
-        if self._deadline is not None and self._ends is None:
-            self._ends = asyncio.get_running_loop().time() + self._deadline
+        if self._config.deadline is not None and self._ends is None:
+            self._ends = asyncio.get_running_loop().time() + self._config.deadline
         if not self._questions and protocol.judge_info(self._innermost).abilities:
             self._circuit.answers()  # a response cache told what an earlier run found out
         self._questions += 1
@@ -495,7 +483,7 @@ class ThrottledJudge(protocol.JudgeLayer):
             try:
                 reply = await self._try(ask, question)
             except protocol.RetryableError as trouble:
-                patience = self._retries >> self._circuit.judge_failures
+                patience = self._config.retries >> self._circuit.judge_failures
                 if question.tries <= patience and _worth_waiting(trouble):
                     await self._back_off(trouble, question.tries)
                     continue
@@ -522,6 +510,12 @@ class ThrottledJudge(protocol.JudgeLayer):
 
     async def _try(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
         """Wait for all that must be waited for, and make one call."""
+
+        def begin() -> None:
+            self._refuse_if_over()
+            self._calls += 1
+            question.call = self._calls
+
         await self.places.enter(question.number)
         slot, reply, cut = None, None, False
         try:
@@ -530,10 +524,14 @@ class ThrottledJudge(protocol.JudgeLayer):
                 slot = await self._pace.begin(ask.characters, self._wait)
             while (pause := self._paused_until - asyncio.get_running_loop().time()) > 0:
                 await self._wait(pause)
-            reply = await self._call(ask, question)
+            reply = await ask_with_timeout(self.judge, ask, self._config.timeout, begin)
+            self.places.grow()
         except protocol.RetryableError as trouble:
             cut = trouble.kind == "time"
+            self._slow_down(trouble, question.call)
             raise
+        except JudgeUnreachableError as outage:
+            raise self._open(self._circuit.gone(str(outage))) from None
         else:
             return reply
         finally:
@@ -541,26 +539,14 @@ class ThrottledJudge(protocol.JudgeLayer):
                 self._pace.end(slot, reply, cut=cut)
             self.places.leave()
 
-    async def _call(self, ask: protocol.Ask, question: _ThrottledAsk) -> protocol.Reply:
-        def begin() -> None:
-            self._refuse_if_over()
-            self._calls += 1
-            question.call = self._calls
-
-        try:
-            reply = await ask_with_timeout(self.judge, ask, self._timeout, begin)
-        except protocol.RetryableError as trouble:
-            bearable = trouble.after is not None and _worth_waiting(trouble)
-            if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
-                self.places.halve(question.call, self._calls)
-            if trouble.after is not None and bearable:
-                until = asyncio.get_running_loop().time() + trouble.after
-                self._paused_until = max(self._paused_until, until)
-            raise
-        except JudgeUnreachableError as outage:
-            raise self._open(self._circuit.gone(str(outage))) from None
-        self.places.grow()
-        return reply
+    def _slow_down(self, trouble: protocol.RetryableError, call: int) -> None:
+        """Make fewer calls at a time, and none before the server wants them."""
+        bearable = trouble.after is not None and _worth_waiting(trouble)
+        if trouble.kind == "rate" or (trouble.kind == "server" and bearable):
+            self.places.halve(call, self._calls)
+        if trouble.after is not None and bearable:
+            until = asyncio.get_running_loop().time() + trouble.after
+            self._paused_until = max(self._paused_until, until)
 
     async def _back_off(self, trouble: protocol.RetryableError, tries: int) -> None:
         """Wait before the next try; a wait that the server asked for is everybody's already."""
@@ -593,7 +579,7 @@ class ThrottledJudge(protocol.JudgeLayer):
 
     def _out_of_time(self) -> protocol.SkippedAskError:
         return protocol.SkippedAskError(
-            f"the time of the run is used up (deadline {self._deadline:g}); "
+            f"the time of the run is used up (deadline {self._config.deadline:g}); "
             "the same command continues"
         )
 
