@@ -491,6 +491,9 @@ class ServerConnection:
         """
         try:
             answer = await self.send("GET", "/models", timeout=_MODELS_TIMEOUT_S)
+            return parse_json_body(self.text(answer))
+        except RetryableError:
+            return None
         except ServerError as error:
             # A key that may ask but not list models is refused here for its scope alone.
             is_of_key = error.status == _FORBIDDEN and "scope" not in str(error).lower()
@@ -499,7 +502,6 @@ class ServerConnection:
                 if isinstance(meaning, JudgeUnreachableError):
                     raise meaning from None
             return None  # many servers do not list their models
-        return parse_json_body(self.text(answer))
 
     async def send(self, method: str, path: str, *, stream: bool = False, **options: Any) -> Any:
         """Send a request, once; return the response of the HTTP client, read unless it is a `stream`.

@@ -25,7 +25,7 @@ from misslink.judge.backends.decision_questions import DRAFTS, DecisionTask, Que
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
 from misslink.judge.examination import Examination
-from misslink.judge.protocol import Ask, JudgeInfo, Reply, total_usage
+from misslink.judge.protocol import Ask, JudgeInfo, Reply, RetryableError, total_usage
 from misslink.matching import rules_version
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
@@ -225,8 +225,9 @@ class HttpDecisions(DecisionServer):
             if "decision" in complaint.lower() and "support" in complaint.lower():
                 raise connection.unreachable(f"it takes no decisions: {complaint}") from None
             raise RefusedRequestError(complaint) from None
-        document = parse_json_body(raw)
-        if isinstance(document, str):
+        try:
+            document = parse_json_body(raw)
+        except RetryableError:
             return Decisions(None, None, raw)
         return Decisions(self._read(document.get("answers"), questions), _usage(document), raw)
 

@@ -22,7 +22,7 @@ from misslink.judge.backends.response_parsing import (
     parse_usage,
 )
 from misslink.judge.config import NO_KEY_NEEDED
-from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, RetryableError
+from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
 
@@ -120,14 +120,6 @@ def best_structure(model: BaseChatModel) -> formats.Structure:
 
 
 _OK = 200
-_CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS", "model_length")
-_FILTER_REASONS = (
-    "content_filter",
-    "SAFETY",
-    "RECITATION",
-    "PROHIBITED_CONTENT",
-    "guardrail_intervened",
-)
 
 
 @judges.register("langchain")
@@ -229,20 +221,7 @@ class LangChainJudge:
     @property
     def info(self) -> JudgeInfo:
         """What is known of the judge and its provider by now."""
-        return JudgeInfo(
-            context_length=self.context_length,
-            max_tokens=self.max_tokens,
-            abilities=self.abilities,
-            learn=self._probe.learn,
-            structure=self._probe.structure,
-            structure_in_doubt=self._probe.doubted,
-            supports=self._probe.takes,
-        )
-
-    @property
-    def abilities(self) -> Mapping[str, Any]:
-        """What was found out of the provider; empty until a reply came."""
-        return self._probe.abilities()
+        return self._probe.info(context_length=self.context_length, max_tokens=self.max_tokens)
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply; raises RetryableError or JudgeUnreachableError."""
@@ -259,11 +238,12 @@ class LangChainJudge:
         if self._connections is not None:
             await self._connections.aclose()
 
-    def _explain(self, error: Exception) -> formats.Failure:
+    def _explain(self, error: Exception) -> formats.Explanation:
         detail = http.complaint_text(getattr(error, "body", None))
         complaint = self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
-        meaning = http.classify_failure(error, complaint, self.name, answered=self._answered)
-        return formats.Failure(complaint, complaint, meaning)
+        return complaint, http.classify_failure(
+            error, complaint, self.name, answered=self._answered
+        )
 
     async def _call(self, request_format: formats.RequestFormat, ask: Ask) -> ParsedResponse:
         import langsmith
@@ -284,10 +264,7 @@ class LangChainJudge:
                     body = getattr(getattr(error, "response", None), "text", None)
                     if http.http_status(error) != _OK or not isinstance(body, str):
                         raise
-                response = parse_completion(self._censored(body))
-                if isinstance(response, str):
-                    raise RetryableError(response, "server") from None
-                return response
+                return parse_completion(self._censored(body))
         self._answered = True
         message = result["raw"] if isinstance(result, Mapping) else result
         return _parse_message(message, self._censored)
@@ -319,7 +296,7 @@ def _parse_message(message: AIMessage, clean: Any) -> ParsedResponse:
     content = str(message.text)
     if message.tool_calls:
         content = json.dumps(message.tool_calls[-1]["args"], ensure_ascii=False, default=str)
-    reason = str(about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason"))
+    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
     logprobs = about.get("logprobs")
     refusal = message.additional_kwargs.get("refusal")
     return ParsedResponse(
@@ -327,7 +304,6 @@ def _parse_message(message: AIMessage, clean: Any) -> ParsedResponse:
         message=clean(json.dumps(message.content, default=str)),
         usage=parse_usage(message.usage_metadata, "input_tokens", "output_tokens"),
         refusal=clean(valid_text(str(refusal))) if refusal else None,
-        cut=reason in _CUT_REASONS,
-        withheld=reason in _FILTER_REASONS,
+        reason=str(reason),
         logprobs=logprobs.get("content") if isinstance(logprobs, Mapping) else None,
     )

@@ -16,7 +16,7 @@ from typing import Any
 
 from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
 from misslink.judge.backends.request_format import SEED, RequestFormat
-from misslink.judge.backends.response_parsing import reply_from_completion
+from misslink.judge.backends.response_parsing import parse_completion
 from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
 from misslink.registry import judges
 
@@ -156,7 +156,7 @@ class LlamaCppJudge:
         answer = await self._in_thread(self._complete, self._request(ask))
         if "choices" not in answer:
             return Reply.nothing(self._refusal(answer))
-        return reply_from_completion(json.dumps(answer), ask.schema)
+        return parse_completion(json.dumps(answer)).reply(ask.schema)
 
     async def _load_model(self) -> None:
         """Load the model; raises JudgeUnreachableError where it cannot be loaded."""

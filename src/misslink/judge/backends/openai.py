@@ -13,15 +13,14 @@ from misslink.judge.backends import connection
 from misslink.judge.backends.request_format import (
     SEED,
     TOP_LOGPROBS,
-    ApiInterface,
     CapabilityProbe,
-    Failure,
+    Explanation,
     RequestFormat,
 )
 from misslink.judge.backends.response_parsing import (
-    EXCERPT_LENGTH,
     ParsedResponse,
     is_valid_utf8,
+    no_answer,
     parse_completion,
     parse_json_body,
     parse_usage,
@@ -36,17 +35,12 @@ PostRequest = Callable[
     [str, dict[str, Any]], Awaitable[str]
 ]  # a path and a body to what comes back
 
-CHAT_COMPLETIONS = ApiInterface(
-    "openai", "/chat/completions", RequestFormat(), RequestFormat.request, parse_completion
-)
-
-AZURE = replace(CHAT_COMPLETIONS, name="azure")
 _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
 _QUOTA_EXCEEDED = "insufficient_quota"
 
 
 def _open(
-    interface: ApiInterface,
+    kind: type[OpenAIJudge],
     argument: str | None,
     *,
     base_url: str | None = None,
@@ -55,11 +49,11 @@ def _open(
     max_tokens: int = 4096,
     context_length: int | None = None,
 ) -> OpenAIJudge:
-    """Open the judge of an interface, such as ``openai:MODEL``, which uses chat completions.
+    """Open a judge of this kind, such as ``openai:MODEL``, which uses chat completions.
 
     Parameters
     ----------
-    interface : ApiInterface
+    kind : type of OpenAIJudge
     argument : str or None
         The model's name on its server, or an Azure deployment's.
     base_url : str or None
@@ -79,7 +73,7 @@ def _open(
     InputError
         The model, the key or a usable address is missing.
     """
-    model, name, is_azure = (argument or "").strip(), interface.name, interface is AZURE
+    model, name, is_azure = (argument or "").strip(), kind.interface, kind is AzureJudge
     if not model:
         noun = "deployment" if is_azure else "model"
         raise InputError(f"the judge '{name}' needs a {noun}: --judge {name}:{noun.upper()}")
@@ -88,9 +82,9 @@ def _open(
         if is_azure
         else connection.resolve_address(base_url, api_key)
     )
-    seed = {"seed": SEED} if interface.request_format.seed else {}
+    seed = {"seed": SEED} if kind.first_format.seed else {}
     settings = {"temperature": temperature, **seed, "max_tokens": max_tokens}
-    return OpenAIJudge(model, address, settings, interface, context_length)
+    return kind(model, address, settings, context_length)
 
 
 class OpenAIJudge:
@@ -102,7 +96,6 @@ class OpenAIJudge:
     address : Address
     settings : mapping
         ``temperature``, ``max_tokens`` and perhaps ``seed``, on which a reply depends.
-    interface : Interface
     context_length : int or None
 
     Attributes
@@ -113,21 +106,27 @@ class OpenAIJudge:
     price : Price or None
         What the server says that its tokens cost.
     connection : Connection
-    path : str
-        Where its requests go, below the base URL.
+    interface, path : str
+        The name of the way in which it asks, and where its requests go, below the base URL.
+    first_format : RequestFormat
+        The whole of a request.
     """
+
+    interface = "openai"
+    path = "/chat/completions"
+    first_format = RequestFormat()
+    parse = staticmethod(parse_completion)
 
     def __init__(
         self,
         model: str,
         address: connection.ServerAddress,
         settings: Mapping[str, Any],
-        interface: ApiInterface = CHAT_COMPLETIONS,
         context_length: int | None = None,
     ) -> None:
-        self.name = f"{interface.name}:{model}"
+        self.name = f"{self.interface}:{model}"
         self.identity: Mapping[str, Any] = {
-            "judge": interface.name,
+            "judge": self.interface,
             "model": model,
             "base_url": address.display_url.partition("://")[2],
             **settings,
@@ -136,25 +135,20 @@ class OpenAIJudge:
         self.max_tokens: int = settings["max_tokens"]
         self.price: Price | None = None
         self.connection = connection.ServerConnection(self.name, model, address)
-        self.path = interface.path
         self._model = model
         self._settings = settings
-        self._interface = interface
-        self._probe = CapabilityProbe(interface.request_format)
+        self._probe = CapabilityProbe(self.first_format)
 
     @property
     def info(self) -> JudgeInfo:
         """What is known of the judge and its server by now."""
-        return JudgeInfo(
+        return self._probe.info(
             context_length=self.context_length,
             max_tokens=self.max_tokens,
             price=self.price,
             abilities=self.abilities,
             learn=self.learn,
             check_reachable=self.check_reachable,
-            structure=self._probe.structure,
-            structure_in_doubt=self._probe.doubted,
-            supports=self._probe.takes,
             requests_sent=self.connection.sent,
         )
 
@@ -195,18 +189,21 @@ class OpenAIJudge:
         """
 
         async def call(request_format: RequestFormat) -> ParsedResponse:
-            return self._parse(await post(self.path, self._request_body(ask, request_format)))
+            return self._read(await post(self.path, self.request(ask, request_format)))
 
-        def explain(error: connection.ServerError) -> Failure:
-            complaint = self.connection.error_message(error)
-            about = f"{complaint} '{error.param}' {error.code}"
-            return Failure(complaint, about, self.connection.meaning(error))
+        def explain(error: connection.ServerError) -> Explanation:
+            return self.connection.error_message(error), self.connection.meaning(error)
 
         return await self._probe.ask(ask, call, connection.ServerError, explain)
 
-    def request(self, ask: Ask) -> dict[str, object]:
-        """Return the body of the request by which `ask` would be put now."""
-        return self._request_body(ask, self._probe.request_format)
+    def request(self, ask: Ask, request_format: RequestFormat | None = None) -> dict[str, object]:
+        """Return the body of the request by which `ask` is put: by default, would be put now."""
+        longest = self.max_tokens
+        if self.context_length is not None:  # servers refuse a limit for which there is no room
+            room = self.context_length - estimate_ask_tokens(ask)
+            longest = min(longest, max(room, _MIN_REPLY_TOKENS))
+        settings = {**self._settings, "max_tokens": longest}
+        return self._body(request_format or self._probe.request_format, ask, settings)
 
     async def check_reachable(self) -> None:
         """Raise JudgeUnreachableError where asking would surely fail; costs no tokens.
@@ -221,50 +218,27 @@ class OpenAIJudge:
         """Close the connections."""
         await self.connection.close()
 
-    def _request_body(self, ask: Ask, request_format: RequestFormat) -> dict[str, object]:
-        settings = {**self._settings, "max_tokens": self._longest_reply(ask)}
-        return self._interface.request(request_format, ask, model=self._model, **settings)
+    def _body(
+        self, request_format: RequestFormat, ask: Ask, settings: Mapping[str, Any]
+    ) -> dict[str, object]:
+        return request_format.request(ask, model=self._model, **settings)
 
-    def _longest_reply(self, ask: Ask) -> int:
-        """Tokens of the reply at most: servers refuse a limit for which the context has no room."""
-        if self.context_length is None:
-            return self.max_tokens
-        return min(
-            self.max_tokens, max(self.context_length - estimate_ask_tokens(ask), _MIN_REPLY_TOKENS)
-        )
-
-    def _parse(self, body: str) -> ParsedResponse:
-        response = self._interface.read(body)
-        if isinstance(response, str):
-            if _QUOTA_EXCEEDED in response:
-                raise self.connection.unreachable(connection.NO_CREDIT_LEFT)
-            raise RetryableError(response, "server")
+    def _read(self, body: str) -> ParsedResponse:
+        try:
+            response = self.parse(body)
+        except RetryableError as error:
+            if _QUOTA_EXCEEDED in error.problem:
+                raise self.connection.unreachable(connection.NO_CREDIT_LEFT) from None
+            raise
         return replace(response, content=self.connection.censored(response.content))
 
 
-def _responses_request(
-    request_format: RequestFormat, ask: Ask, *, model: str, temperature: float, max_tokens: int
-) -> dict[str, object]:
-    """The body of the request that puts `ask`."""
-    body: dict[str, Any] = {"model": model, "input": request_format.messages(ask)}
-    answer_format = request_format.format(ask)
-    if answer_format is not None:
-        body["text"] = {"format": answer_format}
-    if request_format.logprobs:
-        body |= {"include": ["message.output_text.logprobs"], "top_logprobs": TOP_LOGPROBS}
-    if request_format.store:
-        body["store"] = False  # what is judged may be private, and is kept there by default
-    return body | request_format.parameters(temperature, max_tokens)
-
-
-def _parse_responses_body(body: str) -> ParsedResponse | str:
-    """Return what a response says, or in a sentence why it says nothing."""
+def _parse_responses_body(body: str) -> ParsedResponse:
+    """Return what a response says; raise RetryableError where it says nothing."""
     response = parse_json_body(body)
-    if isinstance(response, str):
-        return response
     output = response.get("output")
     if not isinstance(output, list) or response.get("status") == "failed":
-        return f"the server sent no response: {json.dumps(response.get('error') or body)[:EXCERPT_LENGTH]}"
+        raise no_answer("response", json.dumps(response.get("error") or body))
     parts = list(_message_parts(output))
     texts = [part for part in parts if isinstance(part.get("text"), str)]
     refusals = [part["refusal"] for part in parts if isinstance(part.get("refusal"), str)]
@@ -278,8 +252,7 @@ def _parse_responses_body(body: str) -> ParsedResponse | str:
         message="" if content else json.dumps(output),
         usage=parse_usage(response.get("usage"), "input_tokens", "output_tokens"),
         refusal=valid_text(" ".join(refusals)) or None,
-        cut=reason == "max_output_tokens",
-        withheld=reason == "content_filter",
+        reason=str(reason),
         tool_call=any(
             isinstance(item, dict) and item.get("type") == "function_call" for item in output
         ),
@@ -296,13 +269,34 @@ def _message_parts(output: list[Any]) -> Iterator[dict[str, Any]]:
             yield from (part for part in content or () if isinstance(part, dict))
 
 
-RESPONSES = ApiInterface(
-    "openai-responses",
-    "/responses",
-    RequestFormat(limit="max_output_tokens", seed=False),
-    _responses_request,
-    _parse_responses_body,
-)
-open_openai = judges.register("openai")(partial(_open, CHAT_COMPLETIONS))
-open_responses = judges.register("openai-responses")(partial(_open, RESPONSES))
-open_azure = judges.register("azure")(partial(_open, AZURE))
+class ResponsesJudge(OpenAIJudge):
+    """Asks a model through the Responses API."""
+
+    interface = "openai-responses"
+    path = "/responses"
+    first_format = RequestFormat(limit="max_output_tokens", seed=False)
+    parse = staticmethod(_parse_responses_body)
+
+    def _body(
+        self, request_format: RequestFormat, ask: Ask, settings: Mapping[str, Any]
+    ) -> dict[str, object]:
+        body: dict[str, Any] = {"model": self._model, "input": request_format.messages(ask)}
+        answer_format = request_format.format(ask)
+        if answer_format is not None:
+            body["text"] = {"format": answer_format}
+        if request_format.logprobs:
+            body |= {"include": ["message.output_text.logprobs"], "top_logprobs": TOP_LOGPROBS}
+        if request_format.store:
+            body["store"] = False  # what is judged may be private, and is kept there by default
+        return body | request_format.parameters(**settings)
+
+
+class AzureJudge(OpenAIJudge):
+    """Asks a deployment of Azure OpenAI."""
+
+    interface = "azure"
+
+
+open_openai = judges.register("openai")(partial(_open, OpenAIJudge))
+open_responses = judges.register("openai-responses")(partial(_open, ResponsesJudge))
+open_azure = judges.register("azure")(partial(_open, AzureJudge))

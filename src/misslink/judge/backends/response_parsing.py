@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from misslink.io.jsonl import DuplicateKeyError, unique_keys
-from misslink.judge.backends.label_probabilities import ReplyTokens, label_probabilities
-from misslink.judge.protocol import Probabilities, Reply, strict_schema
+from misslink.judge.backends.label_probabilities import label_probabilities
+from misslink.judge.protocol import Reply, RetryableError, strict_schema
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
@@ -21,6 +21,17 @@ _NOT_UTF8 = "the reply is not valid UTF-8"
 _TOOL_CALL = "the reply is a tool call and not text"
 DECLINED = "the judge declined to answer"
 WITHHELD = "the judge's provider withheld the reply"
+# By what the providers call the reason. An answer that is complete all the same counts.
+_EARLY_ENDS = {
+    **dict.fromkeys(
+        ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_length"),
+        f"{CUT_OFF} at the token limit (max_tokens)",
+    ),
+    **dict.fromkeys(
+        ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "guardrail_intervened"),
+        f"{WITHHELD} (content filter)",
+    ),
+}
 
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # as decoded by `decode_body`
 _MAX_REFUSAL_LENGTH = 400  # characters; longer ones say more than that they will not
@@ -248,10 +259,8 @@ class ParsedResponse:
     usage : Usage or None
     refusal : str or None
         Its words where it declines.
-    cut : bool
-        Whether it stopped at the token limit.
-    withheld : bool
-        Whether its provider held its words back.
+    reason : str
+        Why it ended, as the provider calls that.
     tool_call : bool
         Whether it calls a tool.
     valid : bool
@@ -264,16 +273,10 @@ class ParsedResponse:
     message: str
     usage: Usage | None = None
     refusal: str | None = None
-    cut: bool = False
-    withheld: bool = False
+    reason: str = ""
     tool_call: bool = False
     valid: bool = True
     logprobs: Any = None
-
-    @property
-    def gives_logprobs(self) -> bool:
-        """Whether the tokens come with log-probabilities."""
-        return isinstance(self.logprobs, list) and bool(self.logprobs)
 
     def reply(self, schema: type[BaseModel]) -> Reply:
         """Read it as an instance of `schema`."""
@@ -283,26 +286,29 @@ class ParsedResponse:
         extracted = ExtractedAnswer(None, _NOT_UTF8)
         if self.valid:
             extracted = extract_answer(self.content, schema)
+        raw = self.content or self.message
+        if extracted.answer is not None:
+            place = extracted.words, extracted.start
+            chances = label_probabilities(
+                self.logprobs, self.content, *place, strict_schema(schema)
+            )
+            return Reply(extracted.answer, raw, self.usage, chances)
         problem = extracted.problem
-        if extracted.answer is None and self.cut:
-            problem = f"{CUT_OFF} at the token limit (max_tokens)"
-        elif extracted.answer is None and self.withheld:
-            problem = f"{WITHHELD} (content filter)"
-        elif extracted.answer is None and self.tool_call and not self.content:
+        if self.reason in _EARLY_ENDS:
+            problem = _EARLY_ENDS[self.reason]
+        elif self.tool_call and not self.content:
             problem = _TOOL_CALL
-        elif extracted.answer is None and self._declines:
+        elif self._declines:
             problem = f"{DECLINED}: {self.content}"
-        chances = {} if extracted.answer is None else self._probabilities(extracted, schema)
-        return Reply(extracted.answer, self.content or self.message, self.usage, chances, problem)
+        return Reply(None, raw, self.usage, problem=problem)
 
     def ignores(self, structure: str, schema: type[BaseModel]) -> bool:
         """Whether a reply that does not fit ignores the requested answer format.
 
         With `structure` 'json_schema', JSON of another shape ignores it; an unknown label does not.
         """
-        if structure == "plain" or self.cut or self.withheld or self.refusal or not self.content:
-            return False
-        if not self.valid:
+        is_readable = self.valid and self.content and not self.refusal
+        if structure == "plain" or self.reason in _EARLY_ENDS or not is_readable:
             return False
         if self._is_prose:
             return not self._declines
@@ -318,63 +324,54 @@ class ParsedResponse:
         """Whether it declines in its own words, where a server has no field for that."""
         return self._is_prose and is_refusal_text(self.content)
 
-    def _probabilities(self, extracted: ExtractedAnswer, schema: type[BaseModel]) -> Probabilities:
-        tokens = ReplyTokens.read(self.logprobs, self.content)
-        if tokens is None:
-            return {}
-        return label_probabilities(
-            tokens, self.content, extracted.words, extracted.start, strict_schema(schema)
-        )
 
+def parse_completion(body: str) -> ParsedResponse:
+    """Return what a chat completion says; some servers send errors with status 200.
 
-def reply_from_completion(body: str, schema: type[BaseModel]) -> Reply:
-    """Parse the body of a successful chat completion as `schema`.
-
-    Some servers send errors with status 200; then the result is a `Reply.nothing`.
+    Raises
+    ------
+    RetryableError
+        It says nothing.
     """
-    response = parse_completion(body)
-    return Reply.nothing(response) if isinstance(response, str) else response.reply(schema)
-
-
-def parse_completion(body: str) -> ParsedResponse | str:
-    """Return what a chat completion says, or in a sentence why it says nothing."""
     completion = parse_json_body(body)
-    if isinstance(completion, str):
-        return completion
     choices = completion.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return f"the server sent no completion: {valid_text(body[:EXCERPT_LENGTH])}"
+        raise no_answer("completion", body)
     words = _message_content(message.get("content"))
     content = valid_text(words)
     if isinstance(choice.get("error"), dict) and not content:
-        return f"the server sent no completion: {json.dumps(choice['error'])[:EXCERPT_LENGTH]}"
+        raise no_answer("completion", json.dumps(choice["error"]))
     refusal, logprobs = message.get("refusal"), choice.get("logprobs")
     return ParsedResponse(
         content=content,
         message="" if content else json.dumps(message),
         usage=parse_usage(completion.get("usage"), "prompt_tokens", "completion_tokens"),
         refusal=valid_text(str(refusal)) if refusal else None,
-        cut=choice.get("finish_reason") == "length",
-        withheld=choice.get("finish_reason") == "content_filter",
+        reason=str(choice.get("finish_reason")),
         tool_call=bool(message.get("tool_calls") or message.get("function_call")),
         valid=is_valid_utf8(words),
         logprobs=logprobs.get("content") if isinstance(logprobs, dict) else None,
     )
 
 
-def parse_json_body(body: str) -> dict[str, Any] | str:
-    """Return the JSON object that a body is, or in a sentence what it is instead."""
+def parse_json_body(body: str) -> dict[str, object]:
+    """Return the JSON object that a body is; raise RetryableError where it is none."""
     try:
         read = json.loads(body)
     except (ValueError, RecursionError):
-        return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
-    return (
-        read
-        if isinstance(read, dict)
-        else f"the server sent no completion: {valid_text(body[:EXCERPT_LENGTH])}"
-    )
+        problem = f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
+        raise RetryableError(problem, "server") from None
+    if not isinstance(read, dict):
+        raise no_answer("completion", body)
+    return read
+
+
+def no_answer(kind: str, sent: str) -> RetryableError:
+    """Return the error of a server that answers with success, and not with what was asked."""
+    excerpt = valid_text(sent[:EXCERPT_LENGTH])
+    return RetryableError(f"the server sent no {kind}: {excerpt}", "server")
 
 
 def parse_usage(reported: Any, prompt: str, completion: str) -> Usage | None:

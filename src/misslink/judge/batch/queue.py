@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from misslink.errors import InputError, JudgeUnreachableError
+from misslink.errors import InputError
 from misslink.io.retry import Backoff
 from misslink.judge.backends.connection import ServerError
 from misslink.judge.batch.service import (
@@ -147,6 +147,7 @@ class BatchQueue:
         self.max_questions = MAX_QUESTIONS
         self.queue_full = False  # the server has refused a batch because its queue was full
         self._service = service
+        self._connection = service.connection
         self._store = store
         self._timing = timing
         self._path = path
@@ -300,7 +301,7 @@ class BatchQueue:
             try:
                 return await self._service.create(file, self._path)
             except ServerError as error:
-                if not isinstance(self._service.connection.meaning(error), RetryableError):
+                if not isinstance(self._connection.meaning(error), RetryableError):
                     self._store.drop(stored.row)  # it will never exist
                 raise
 
@@ -367,7 +368,7 @@ class BatchQueue:
     def _handle_missing(self, stored: StoredBatch, batch: _Batch) -> None:
         """A batch is not found: requested with another account's key, or lost with its answers."""
         if not batch.is_seen:
-            raise self._unreachable(
+            raise self._connection.unreachable(
                 f"it does not know the batch {stored.service_id} of {stored.created[:10]}; give the "
                 "key with which it was submitted, or ask again with --engine local"
             )
@@ -394,7 +395,7 @@ class BatchQueue:
             is_lost = True
         calls = {key: batch.calls[key] for key in waiting if key in batch.calls}
         if calls and answered and not any(map(self._store.knows, answered)):
-            raise self._unreachable(
+            raise self._connection.unreachable(
                 f"the answers of its batch {state.id} have other names (custom_id) than its "
                 "questions, so they cannot be matched; use --engine local"
             )
@@ -408,7 +409,7 @@ class BatchQueue:
         if not calls:
             return
         if state.status == "cancelled":
-            raise self._unreachable(
+            raise self._connection.unreachable(
                 f"its batch {state.id} was cancelled with {len(calls)} questions open; its answers "
                 "are cached, and the same command submits the rest"
             )
@@ -426,7 +427,7 @@ class BatchQueue:
             async for line in self._lines(file):
                 keys.add(line.key)
                 if line.status is None:
-                    problem = self._service.connection.censored(line.problem)
+                    problem = self._connection.censored(line.problem)
                     continue
                 if line.good:
                     answered.add(line.key)
@@ -437,7 +438,7 @@ class BatchQueue:
                         call.answer.set_result(line)
                     await asyncio.sleep(0)
         if len(keys) < state.answered:  # the rest was paid for, and may still come
-            raise ValueError(f"its files hold {len(keys)} of {state.answered}")
+            raise RetryableError(f"its files hold {len(keys)} of {state.answered}", "server")
         return problem
 
     async def _lines(self, file: str) -> AsyncIterator[BatchLine]:
@@ -459,7 +460,7 @@ class BatchQueue:
         problems = "; ".join(state.problems) or "it gives no reason"
         is_only_batch = not self._is_waiting
         if _QUEUE_FULL_CODE not in state.codes or (is_only_batch and len(calls) == 1):
-            raise self._unreachable(f"it refuses the batch {state.id}: {problems}")
+            raise self._connection.unreachable(f"it refuses the batch {state.id}: {problems}")
         self.queue_full = True
         action = "it is submitted again when the others have ended"
         if is_only_batch:
@@ -512,14 +513,20 @@ class BatchQueue:
             tries += 1
             try:
                 return await call()
-            except (ServerError, ValueError) as error:
-                if may_be_missing and getattr(error, "status", None) in _NOT_FOUND_STATUSES:
-                    raise
-                problem = self._transient_error(error, action)
-                if tries > (self._retries if retries is None else retries):
-                    raise self._unreachable(
-                        f"it does not {action}: {problem.problem} (tried {tries} times)"
-                    ) from None
+            except RetryableError as error:
+                problem = error
+            except ServerError as error:
+                if error.status in _NOT_FOUND_STATUSES:
+                    raise (error if may_be_missing else self._no_batch_api()) from None
+                meaning = self._connection.meaning(error)
+                if not isinstance(meaning, RetryableError):
+                    why = f"it does not {action}: {self._connection.error_message(error)}"
+                    raise (meaning or self._connection.unreachable(why)) from None
+                problem = meaning
+            if tries > (self._retries if retries is None else retries):
+                raise self._connection.unreachable(
+                    f"it does not {action}: {problem.problem} (tried {tries} times)"
+                )
             await self._wait(tries, problem.after or 0.0)
 
     async def _wait(self, times: int, retry_after: float = 0.0) -> None:
@@ -527,26 +534,9 @@ class BatchQueue:
         least = min(retry_after, _MAX_RETRY_AFTER_S)
         await self._timing.sleep(max(self._backoff.wait_s(times), least))
 
-    def _transient_error(self, error: Exception, action: str) -> RetryableError:
-        """Return the error as one worth a retry; raise where a retry cannot help."""
-        if not isinstance(error, ServerError):
-            return RetryableError(str(error), "server")
-        if getattr(error, "status", None) in _NOT_FOUND_STATUSES:
-            raise self._no_batch_api() from None
-        problem = self._service.connection.meaning(error)
-        if problem is None:
-            message = self._service.connection.error_message(error)
-            problem = self._unreachable(f"it does not {action}: {message}")
-        if isinstance(problem, JudgeUnreachableError):
-            raise problem from None
-        return problem
-
-    def _unreachable(self, why: str) -> JudgeUnreachableError:
-        return self._service.connection.unreachable(why)
-
     def _no_batch_api(self) -> InputError:
-        connection = self._service.connection
+        server = self._connection
         return InputError(
-            f"the server of {connection.judge} at {connection.display_url} has no batch API (/files and /batches); "
+            f"the server of {server.judge} at {server.display_url} has no batch API (/files and /batches); "
             "use --engine local"
         )

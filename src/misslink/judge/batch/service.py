@@ -23,6 +23,7 @@ from misslink.judge.backends.response_parsing import (
     parse_json_body,
 )
 from misslink.judge.middleware.sqlite_store import CACHE_FORMAT, CacheStore, utc_now
+from misslink.judge.protocol import RetryableError
 from misslink.text.normalization import valid_text
 
 # Source: OpenAI's API reference, "Create batch": 50,000 requests and 200 MB.
@@ -65,7 +66,10 @@ class BatchLine(ServerDocument):
     @classmethod
     def read(cls, raw: bytes) -> BatchLine | None:
         """Parse a line; None where it is not a line of a batch."""
-        return cls.of(parse_json_body(decode_body(raw)))
+        try:
+            return cls.of(parse_json_body(decode_body(raw)))
+        except RetryableError:
+            return None
 
 
 def input_line(key: str, path: str, body: dict[str, Any]) -> bytes:
@@ -124,7 +128,7 @@ class BatchState(ServerDocument):
 class BatchService:
     """Files and batches of a judge's server, one request per call.
 
-    Every method raises the `ServerError` that says why there is no answer, and ValueError
+    Every method raises the `ServerError` that says why there is no answer, and RetryableError
     where the answer is invalid. `timeout` is in seconds without a sign of the server.
     """
 
@@ -136,12 +140,10 @@ class BatchService:
         """Send an input file, from its beginning; return its id."""
         file.seek(0)
         files = {"file": (name, file, "application/jsonl")}
-        document = self._read(
-            await self._send("POST", "/files", files=files, data={"purpose": "batch"})
-        )
+        document = await self._document("POST", "/files", files=files, data={"purpose": "batch"})
         file_id = document.get("id")
         if not (isinstance(file_id, str) and file_id):
-            raise ValueError(f"it returns no file id: {document!r}"[:EXCERPT_LENGTH])
+            raise _invalid(f"it returns no file id: {document!r}")
         return file_id
 
     async def create(self, file: str, path: str) -> BatchState:
@@ -151,18 +153,18 @@ class BatchService:
             "endpoint": f"/v1{path}",
             "completion_window": "24h",  # the only one there is
         }
-        return self._state(await self._send("POST", "/batches", json=body))
+        return await self._state("POST", "/batches", json=body)
 
     async def retrieve(self, batch: str) -> BatchState:
         """Return the state of a batch."""
-        return self._state(await self._send("GET", f"/batches/{quote(batch, safe='')}"))
+        return await self._state("GET", f"/batches/{quote(batch, safe='')}")
 
     async def list_batches(self) -> AsyncIterator[BatchState]:
         """Yield the batches that the server lists for this account, newest first."""
         after: str | None = None
         while True:
             params = {"limit": _PAGE_SIZE} | ({"after": after} if after else {})
-            document = self._read(await self._send("GET", "/batches", params=params))
+            document = await self._document("GET", "/batches", params=params)
             rows = document.get("data")
             parsed = map(BatchState.of, rows) if isinstance(rows, list) else ()
             states = [state for state in parsed if state is not None]
@@ -198,34 +200,37 @@ class BatchService:
                         for line in lines:
                             yield bytes(line)
                     elif len(remainder) > _MAX_LINE_BYTES:
-                        raise ValueError(f"file {file} has a line without an end")  # noqa: TRY301
-            except ValueError:
+                        raise _invalid(f"file {file} has a line without an end")  # noqa: TRY301
+            except RetryableError:
                 raise
             except Exception as error:  # noqa: BLE001 (whatever the package of the HTTP client raises)
-                raise ValueError(f"file {file} broke off: {type(error).__name__}") from None
+                raise _invalid(f"file {file} broke off: {type(error).__name__}") from None
         if remainder:
-            if isinstance(parse_json_body(decode_body(bytes(remainder))), str):
-                raise ValueError(f"file {file} broke off in the middle of a line")
+            try:
+                parse_json_body(decode_body(bytes(remainder)))
+            except RetryableError:
+                raise _invalid(f"file {file} broke off in the middle of a line") from None
             yield bytes(remainder)
 
-    def _state(self, answer: Any) -> BatchState:
-        document = self._read(answer)
+    async def _state(self, method: str, path: str, **options: Any) -> BatchState:
+        document = await self._document(method, path, **options)
         state = BatchState.of(document)
         if state is None:
-            raise ValueError(f"the server sent no batch: {document!r}"[:EXCERPT_LENGTH])
+            raise _invalid(f"the server sent no batch: {document!r}")
         return state
 
-    def _read(self, answer: Any) -> dict[str, object]:
-        document = parse_json_body(self.connection.text(answer))
-        if isinstance(document, str):
-            raise ValueError(document)  # noqa: TRY004 (it is what the server sent)
-        return document
+    async def _document(self, method: str, path: str, **options: Any) -> dict[str, object]:
+        return parse_json_body(self.connection.text(await self._send(method, path, **options)))
 
     async def _send(self, method: str, path: str, **options: Any) -> Any:
         """Send a request; return the response."""
         longest = self._timeout
         timeout = (min(longest, 30.0), longest, longest, longest)  # the first is to connect
         return await self.connection.send(method, path, timeout=timeout, **options)
+
+
+def _invalid(problem: str) -> RetryableError:
+    return RetryableError(problem[:EXCERPT_LENGTH], "server")
 
 
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer
