@@ -19,6 +19,7 @@ from misslink.judge.batch import queue
 from misslink.judge.batch.service import (
     MAX_BYTES,
     MAX_QUESTIONS,
+    BatchLine,
     BatchService,
     BatchStore,
     input_line,
@@ -67,13 +68,13 @@ class BatchJudge:
         self._config = config
         self._identity = identity_json(bare)
         self._store = BatchStore(cache, self._identity, self.name)
-        self._service = BatchService(bare.connection, config.timeout)
+        service = BatchService(bare.connection, config.timeout)
         self._queue = queue.BatchQueue(
-            self._service, self._store, timing, bare.path, config.retries, self._end
+            service, self._store, timing, bare.path, config.retries, self._end
         )
         self._opening: asyncio.Task[None] | None = None
         self._finding_out = asyncio.Lock()
-        self._calls: set[queue.BatchCall] = set()
+        self._answers: set[asyncio.Future[BatchLine]] = set()  # that are waited for
         self._end_error: Exception | None = None
         self._is_cap_reported = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -168,9 +169,8 @@ class BatchJudge:
             self._deadline.cancel()
         if self._opening is not None:
             self._opening.cancel()
-        await self._queue.stop()
+        await self._queue.close()
         self._end(JudgeUnreachableError("the run has ended"))
-        self._queue.close()
         self._store.prune()
         self._store.close()
         await self.judge.close()
@@ -207,16 +207,14 @@ class BatchJudge:
                 raise queue.ResubmitError
             self._raise_if_ended()
             call = queue.BatchCall(key)
-            self._calls.add(call)
+            self._answers.add(call.answer)
+            call.answer.add_done_callback(self._answers.discard)
             if row is not None:
                 self._queue.attach(call, row)
             else:
                 self._queue.add(call, input_line(key, path, body))
             del body  # frees memory: the line is on disk
-            try:
-                line = await call.answer
-            finally:
-                self._calls.discard(call)
+            line = await call.answer
             if line.status is not None and not line.good:
                 raise ServerError(line.status, line.body)
             return self._bare.connection.censored(json.dumps(line.body, ensure_ascii=False))
@@ -250,8 +248,7 @@ class BatchJudge:
             )
         if self._end_error is None:
             self._end_error = error
-        for call in tuple(self._calls):
-            call.fail(copy.copy(self._end_error))
+        queue.fail_answers(list(self._answers), partial(copy.copy, self._end_error))
         self._budget.stop()
 
     def _raise_if_ended(self) -> None:

@@ -9,7 +9,8 @@ import tempfile
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import IO, Any, NamedTuple, TypeVar
 
 from misslink.errors import InputError
 from misslink.io.retry import Backoff
@@ -60,11 +61,6 @@ class ResubmitError(SkippedAskError):
         super().__init__("its batch was not begun")
 
 
-def _lost_error(problem: str) -> RetryableError:
-    """The answer to a question is lost at the server, which charges for it all the same."""
-    return RetryableError(problem, "time")
-
-
 @dataclass(eq=False)
 class BatchCall:
     """A question that waits for its line, found by the cache key of its reply."""
@@ -75,46 +71,25 @@ class BatchCall:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
 
-    def fail(self, error: Exception) -> None:
-        """Deliver why there is no line."""
-        if not self.answer.done():
-            self.answer.set_exception(error)
+
+def fail_answers(answers: list[asyncio.Future[BatchLine]], error: Callable[[], Exception]) -> None:
+    """Deliver why there is no line, to each caller with a separate error object."""
+    for answer in answers:
+        if not answer.done():
+            answer.set_exception(error())
 
 
 def _fail_calls(calls: dict[str, BatchCall], error: Callable[[], Exception]) -> None:
-    """Take out the calls and fail each with a separate error object."""
-    failed = list(calls.values())
+    """Take out the calls and fail each."""
+    fail_answers([call.answer for call in calls.values()], error)
     calls.clear()
-    for call in failed:
-        call.fail(error())
 
 
-class _BatchFile:
+class _BatchFile(NamedTuple):
     """A growing input file on disk; `calls` are by key, in the order of its lines."""
 
-    def __init__(self) -> None:
-        with _disk_errors():
-            self.file = tempfile.TemporaryFile(prefix="misslink-batch-")  # noqa: SIM115 (`close` closes it)
-        self.calls: dict[str, BatchCall] = {}
-        self.bytes = 0
-
-    def add(self, call: BatchCall, line: bytes) -> None:
-        with _disk_errors():
-            self.file.write(line)
-        self.calls[call.key] = call
-        self.bytes += len(line)
-
-
-@contextlib.contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"the questions of a batch cannot be written ({error.strerror}); free some space "
-            "there, or name another folder in TMPDIR",
-            path=tempfile.gettempdir(),
-        ) from None
+    file: IO[bytes]
+    calls: dict[str, BatchCall]
 
 
 @dataclass
@@ -177,12 +152,21 @@ class BatchQueue:
         self._questions += 1
         batch_file = self._next
         if batch_file is not None and (
-            len(batch_file.calls) >= self.max_questions or batch_file.bytes + len(line) > MAX_BYTES
+            len(batch_file.calls) >= self.max_questions
+            or batch_file.file.tell() + len(line) > MAX_BYTES
         ):
             self._start(self._submit(batch_file))
             self._next = None
-        self._next = self._next or _BatchFile()
-        self._next.add(call, line)
+        try:
+            self._next = self._next or _BatchFile(tempfile.TemporaryFile(), {})  # noqa: SIM115 (`_submit` closes it)
+            self._next.file.write(line)
+        except OSError as error:
+            raise InputError(
+                f"the questions of a batch cannot be written ({error.strerror}); free some space "
+                "there, or name another folder in TMPDIR",
+                path=tempfile.gettempdir(),
+            ) from None
+        self._next.calls[call.key] = call
         if not self._is_collecting:
             self._is_collecting = True
             self._start(self._collect())
@@ -197,15 +181,12 @@ class BatchQueue:
             batch.is_polled = True
             self._start(self._poll(row, batch))
 
-    async def stop(self) -> None:
-        """Cancel all background tasks."""
+    async def close(self) -> None:
+        """Stop all background tasks, and log which batches continue at the provider."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def close(self) -> None:
-        """Remove what is not submitted, and log which batches continue at the provider."""
         if self._next is not None:
             self._next.file.close()
         for row, batch in self._batches.items():
@@ -362,7 +343,12 @@ class BatchQueue:
         progress = state.status, state.answered, state.failed
         if batch.progress != progress:
             batch.progress = progress
-            self._log_progress(stored, state)
+            _log.warning(
+                "batch %s: %s of %s answered%s, %s",
+                *(state.id, f"{state.answered:,}", f"{stored.questions:,}"),
+                f", {state.failed:,} failed" if state.failed else "",
+                state.status.replace("_", " "),
+            )
         return state
 
     def _handle_missing(self, stored: StoredBatch, batch: _Batch) -> None:
@@ -376,7 +362,8 @@ class BatchQueue:
         if batch.missed >= _MAX_MISSING_POLLS:
             _log.warning("batch %s does not exist any more", stored.service_id)
             self._store.drop(stored.row)
-            _fail_calls(batch.calls, lambda: _lost_error("its batch is gone"))
+            # As out of time: the server may charge for what is lost.
+            _fail_calls(batch.calls, partial(RetryableError, "its batch is gone", "time"))
 
     async def _deliver(self, row: int, batch: _Batch, state: BatchState) -> None:
         """Read the answers of a batch; each reply is cached before the next line is read."""
@@ -403,7 +390,8 @@ class BatchQueue:
             del batch.calls[key]
         if is_lost:
             self._store.drop(row)
-            _fail_calls(calls, lambda: _lost_error("its answer does not exist any more"))
+            why = "its answer does not exist any more"
+            _fail_calls(calls, partial(RetryableError, why, "time"))
             return
         self._store.retain(row, answered)
         if not calls:
@@ -486,14 +474,6 @@ class BatchQueue:
     @property
     def _is_waiting(self) -> bool:
         return any(batch.calls for batch in self._batches.values())
-
-    def _log_progress(self, stored: StoredBatch, state: BatchState) -> None:
-        _log.warning(
-            "batch %s: %s of %s answered%s, %s",
-            *(state.id, f"{state.answered:,}", f"{stored.questions:,}"),
-            f", {state.failed:,} failed" if state.failed else "",
-            state.status.replace("_", " "),
-        )
 
     async def _request(
         self,
