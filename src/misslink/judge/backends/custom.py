@@ -54,9 +54,7 @@ def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Ju
         )
     module = import_target(target, Path.cwd())
     thing = resolve_attribute(module, name, target)
-    judge = _create_judge(thing, spec, options or {})
-    judge = judge_from_model(judge) if is_decision_model(judge) else judge
-    check_judge(judge, spec)
+    judge = as_judge(_create_judge(thing, spec, options or {}), spec)
     for part in ("ask", "close"):
         if not inspect.iscoroutinefunction(getattr(judge, part)):
             raise InputError(f"{spec}: its {part} must be a function declared with  async def")
@@ -109,8 +107,15 @@ def foreign_options(factory: Callable[..., Any], options: Mapping[str, Any]) -> 
     return [option for option in options if option not in taken]
 
 
-def check_judge(judge: Any, shown: str) -> None:
-    """Raise an InputError where an object, `shown` so in messages, lacks what every judge has."""
+def as_judge(thing: Any, shown: str) -> Judge:
+    """Return an object, `shown` so in messages, as a judge: LangChain's decision models are asked by one.
+
+    Raises
+    ------
+    InputError
+        It lacks what every judge has.
+    """
+    judge: Judge = judge_from_model(thing) if is_decision_model(thing) else thing
     lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(judge, part)]
     if lacking:
         raise InputError(
@@ -124,6 +129,7 @@ def check_judge(judge: Any, shown: str) -> None:
             f"{shown}: its identity must be a mapping of JSON values, such as "
             f'{{"model": "mine", "version": 1}} ({problem})'
         ) from None
+    return judge
 
 
 Scores = Callable[[list[tuple[str, str]]], Sequence[float]]

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -154,10 +154,8 @@ class DecisionJudge:
         return read
 
     def _unknown_schema(self, problem: str) -> JudgeUnreachableError:
-        return JudgeUnreachableError(
-            f"the judge {self.name} cannot be asked: {problem}. Check that --judge names a decision"
-            " model and its endpoint."
-        )
+        hint = "Check that --judge names a decision model and its endpoint."
+        return http.unreachable(self.name, f"{problem}. {hint}")
 
     def _learn(self, abilities: Mapping[str, Any]) -> None:
         limits = abilities.get("limits")
@@ -183,9 +181,7 @@ class DecisionJudge:
         return DecisionTask(ask, self._limits["choices"]).characters if ask.name in DRAFTS else 0
 
 
-Read = Callable[[Any, Mapping[str, Question]], Mapping[str, Any] | None]
-
-
+@dataclass
 class HttpDecisions(DecisionServer):
     """A server of decision models.
 
@@ -200,24 +196,17 @@ class HttpDecisions(DecisionServer):
         Makes the answers by name, in the System One format, of what the server lists as answers.
     """
 
-    def __init__(
-        self,
-        connection: http.ServerConnection,
-        path: str,
-        body: Callable[[str, Mapping[str, Question]], Mapping[str, object]],
-        read: Read,
-    ) -> None:
-        self._connection = connection
-        self._path = path
-        self._body = body
-        self._read = read
+    connection: http.ServerConnection
+    path: str
+    body: Callable[[str, Mapping[str, Question]], Mapping[str, object]]
+    read: Callable[[Any, Mapping[str, Question]], Mapping[str, Any] | None]
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
-        connection = self._connection
+        connection = self.connection
         self.sent += 1
         try:
-            raw = valid_text(await connection.post(self._path, self._body(state, questions)))
+            raw = valid_text(await connection.post(self.path, self.body(state, questions)))
         except http.ServerError as error:
             if failure := connection.meaning(error):
                 raise failure from None
@@ -229,15 +218,15 @@ class HttpDecisions(DecisionServer):
             document = parse_json_body(raw)
         except RetryableError:
             return Decisions(None, None, raw)
-        return Decisions(self._read(document.get("answers"), questions), _usage(document), raw)
+        return Decisions(self.read(document.get("answers"), questions), _usage(document), raw)
 
     async def check_reachable(self) -> None:
         """List the server's models, which costs nothing."""
-        await self._connection.models()
+        await self.connection.models()
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._connection.close()
+        await self.connection.close()
 
 
 def _usage(document: Mapping[str, Any]) -> Usage | None:

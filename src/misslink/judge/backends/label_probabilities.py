@@ -168,7 +168,7 @@ def label_probabilities(
     for place in find_label_spans(answer, schema):
         value = answer[place.start : place.end]
         if value in place.labels.values():
-            offset = _byte_offset(content, start + place.start)
+            offset = len(content[: start + place.start].encode("utf-8", "surrogatepass"))
             shares = _label_shares(tokens, offset, place.labels, value)
             if shares:
                 by_span[place.name] = shares
@@ -176,12 +176,9 @@ def label_probabilities(
 
 
 def _label_shares(
-    tokens: _ReplyTokens,
-    offset: int,
-    labels: Mapping[str, str],
-    value: str,
+    tokens: _ReplyTokens, offset: int, labels: Mapping[str, str], value: str
 ) -> dict[str, float] | None:
-    """The labels' shares at byte `at`, or None."""
+    """The labels' shares at byte `offset`, or None."""
     number = bisect_right(tokens.starts, offset) - 1
     before = tokens.content[max(0, tokens.starts[number]) : offset]
     written = {label: _strip_blanks(before + text.encode()) for label, text in labels.items()}
@@ -189,7 +186,9 @@ def _label_shares(
     mass = dict.fromkeys(labels, 0.0)
     live = set(labels)
     weight, done = 1.0, b""
-    while True:
+    while live != {chosen}:
+        if chosen not in live or number == len(tokens.taken):
+            return None
         taken = done + _strip_blanks(tokens.taken[number])
         followed = 0.0
         for option, probability in tokens.options[number].items():
@@ -204,19 +203,12 @@ def _label_shares(
                 return None
         weight *= followed
         live = {label for label in live if _matches_label(taken, written[label])}
-        number += 1
-        if live == {chosen}:
-            mass[chosen] += weight
-            break
-        if chosen not in live or number == len(tokens.taken):
-            return None
-        done = taken
+        done, number = taken, number + 1
+    mass[chosen] += weight
     total = sum(mass.values())
-    return (
-        {label: share / total for label, share in mass.items()}
-        if total >= _MIN_LABEL_MASS
-        else None
-    )
+    if total < _MIN_LABEL_MASS:
+        return None
+    return {label: share / total for label, share in mass.items()}
 
 
 def _matches_label(prefix: bytes, label: bytes) -> bool:
@@ -256,10 +248,6 @@ def _parse_alternative(item: Any) -> tuple[bytes, float] | None:
     else:
         return None
     return token, math.exp(min(logprob, 0.0))
-
-
-def _byte_offset(text: str, characters: int) -> int:
-    return len(text[:characters].encode("utf-8", "surrogatepass"))
 
 
 def _strip_blanks(text: bytes) -> bytes:
