@@ -112,14 +112,23 @@ def unreachable(judge: str, why: str) -> JudgeUnreachableError:
 def _connection_failure(
     error: Exception, message: str, answered: bool, url: str
 ) -> RetryableError | str | None:
-    names = [type(link).__name__ for link in _exception_chain(error)]
-    if any(name in _UNREACHABLE_ERRORS for name in names):
+    """Why there is no reply: a redirect, a certificate, the proxy, the server, or the time."""
+    texts = {type(link).__name__: str(link) for link in _exception_chain(error)}
+    if any(name in _UNREACHABLE_ERRORS for name in texts):
         if answered:
             return RetryableError("the connection is refused now", "absent")
-        return _why_unreachable(error, url)
-    if any(_TIMEOUT_NAME.search(name) for name in names):
+        if "RedirectError" in texts:
+            return texts["RedirectError"]
+        if any("CERTIFICATE_VERIFY_FAILED" in text for text in texts.values()):
+            return _UNTRUSTED
+        scheme = url.partition(":")[0] or "https"
+        for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"):
+            if os.environ.get(name):
+                return f"{_UNREACHABLE}, or correct the proxy in {name}"
+        return _UNREACHABLE
+    if any(_TIMEOUT_NAME.search(name) for name in texts):
         return RetryableError("no reply came in time", "time")
-    if any(map(_BROKEN_CONNECTION_NAME.match, names)) or is_of_another_loop(error):
+    if any(map(_BROKEN_CONNECTION_NAME.match, texts)) or is_of_another_loop(error):
         return RetryableError(f"the connection broke before a reply came: {message}", "connection")
     return None
 
@@ -150,20 +159,6 @@ def _exception_chain(error: BaseException) -> Iterator[BaseException]:
         seen.append(link)
         yield link
         link = link.__cause__ or link.__context__
-
-
-def _why_unreachable(error: Exception, url: str = "") -> str:
-    """Why there is no connection: a redirect, a certificate, the proxy, or the server."""
-    texts = {type(link).__name__: str(link) for link in _exception_chain(error)}
-    if "RedirectError" in texts:
-        return texts["RedirectError"]
-    if any("CERTIFICATE_VERIFY_FAILED" in text for text in texts.values()):
-        return _UNTRUSTED
-    scheme = url.partition(":")[0] or "https"
-    for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"):
-        if os.environ.get(name):
-            return f"{_UNREACHABLE}, or correct the proxy in {name}"
-    return _UNREACHABLE
 
 
 _BASE_URL = "the judge's base URL (OPENAI_BASE_URL or --base-url)"
@@ -273,9 +268,8 @@ def resolve_address(base_url: str | None, api_key: str | None) -> ServerAddress:
     InputError
         It is no address, or the key cannot be one.
     """
-    url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL).strip()
-    key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    return ServerAddress.of(url, key, "OPENAI_API_KEY")
+    url = _setting("OPENAI_BASE_URL", base_url, _OPENAI_URL)
+    return ServerAddress.of(url, _setting("OPENAI_API_KEY", api_key), "OPENAI_API_KEY")
 
 
 def azure_address(deployment: str, endpoint: str | None, api_key: str | None) -> ServerAddress:
@@ -286,15 +280,15 @@ def azure_address(deployment: str, endpoint: str | None, api_key: str | None) ->
     InputError
         The endpoint, the key or the API version is missing, or cannot be one.
     """
-    given = {
-        "AZURE_OPENAI_ENDPOINT": endpoint or "",
-        "AZURE_OPENAI_API_KEY": api_key or "",
-        "OPENAI_API_VERSION": "",
+    base, query = split_address(_setting("AZURE_OPENAI_ENDPOINT", endpoint))
+    key = _setting("AZURE_OPENAI_API_KEY", api_key)
+    version = _setting("OPENAI_API_VERSION") or query.get("api-version", "")
+    needed = {
+        "AZURE_OPENAI_ENDPOINT": base,
+        "AZURE_OPENAI_API_KEY": key,
+        "OPENAI_API_VERSION": version,
     }
-    given = {name: (value or os.environ.get(name) or "").strip() for name, value in given.items()}
-    base, query = split_address(given["AZURE_OPENAI_ENDPOINT"])
-    given["OPENAI_API_VERSION"] = given["OPENAI_API_VERSION"] or query.get("api-version", "")
-    missing = [name for name, value in given.items() if not value]
+    missing = [name for name, value in needed.items() if not value]
     if missing:
         raise InputError(
             f"the judge azure:{deployment} needs {', '.join(missing)}; set it as the page of the "
@@ -302,9 +296,13 @@ def azure_address(deployment: str, endpoint: str | None, api_key: str | None) ->
         )
     resource = base.partition("/openai")[0]
     base = f"{resource}/openai/deployments/{quote(deployment, safe='')}"
-    key = given["AZURE_OPENAI_API_KEY"]
     address = ServerAddress.of(base, key, "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT")
-    return replace(address, query={"api-version": given["OPENAI_API_VERSION"]})
+    return replace(address, query={"api-version": version})
+
+
+def _setting(variable: str, given: str | None = None, default: str = "") -> str:
+    """What is given, or else in an environment variable."""
+    return (given or os.environ.get(variable) or default).strip()
 
 
 def public_url(url: str, source: str = _BASE_URL) -> str:

@@ -80,12 +80,11 @@ class CustomJudge(JudgeLayer):
 def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
     """The judge that `thing` is or makes."""
     is_judge = not inspect.isclass(thing) and (hasattr(thing, "ask") or is_decision_model(thing))
-    if is_judge or not callable(thing):
-        if options:
-            raise InputError(f"the judge {spec} has no {', '.join(options)}; leave it out")
-        return thing
-    if foreign := foreign_options(thing, options):
+    is_made = callable(thing) and not is_judge
+    if foreign := foreign_options(thing, options) if is_made else [*options]:
         raise InputError(f"the judge {spec} has no {', '.join(foreign)}; leave it out")
+    if not is_made:
+        return thing
     try:
         return thing(**options)
     except InputError:

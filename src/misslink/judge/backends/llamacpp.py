@@ -16,7 +16,7 @@ from typing import Any
 
 from misslink.errors import InputError, MissingExtraError
 from misslink.judge.backends.connection import unreachable
-from misslink.judge.backends.request_format import SEED, RequestFormat
+from misslink.judge.backends.request_format import REFUSAL_MESSAGE, SEED, RequestFormat
 from misslink.judge.backends.response_parsing import parse_completion
 from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
 from misslink.registry import judges
@@ -157,7 +157,9 @@ class LlamaCppJudge:
         """
         answer = await self._in_thread(self._complete, self._request(ask))
         if "choices" not in answer:
-            return Reply.nothing(self._refusal(answer))
+            error = answer.get("error", {})
+            hint = " (setting context_length)" if error.get("type") == _TOO_LONG_ERROR else ""
+            return Reply.nothing(REFUSAL_MESSAGE.format(error.get("message", answer)) + hint)
         return parse_completion(json.dumps(answer)).reply(ask.schema)
 
     async def close(self) -> None:
@@ -205,11 +207,3 @@ class LlamaCppJudge:
                 "this version does not know, or too large for the memory (a smaller setting "
                 "context_length needs less)",
             ) from None
-
-    def _refusal(self, answer: Any) -> str:
-        error = answer.get("error") if isinstance(answer, dict) else None
-        detail = error if isinstance(error, dict) else {"message": str(answer)}
-        problem = f"the judge refused the question: {detail.get('message')}"
-        if detail.get("type") == _TOO_LONG_ERROR:
-            return f"{problem} (setting context_length)"
-        return problem

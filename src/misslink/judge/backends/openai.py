@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -31,10 +31,7 @@ from misslink.judge.tokens import estimate_ask_tokens
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
 
-PostRequest = Callable[
-    [str, dict[str, Any]], Awaitable[str]
-]  # a path and a body to what comes back
-
+PostRequest = Callable[[str, dict[str, Any]], Awaitable[str]]
 _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
 _QUOTA_EXCEEDED = "insufficient_quota"
 
@@ -239,7 +236,9 @@ def _parse_responses_body(body: str) -> ParsedResponse:
     output = response.get("output")
     if not isinstance(output, list) or response.get("status") == "failed":
         raise no_answer("response", json.dumps(response.get("error") or body))
-    parts = list(_message_parts(output))
+    items = [item for item in output if isinstance(item, dict)]
+    said = [item.get("content") or () for item in items if item.get("type") == "message"]
+    parts = [part for content in said for part in content if isinstance(part, dict)]
     texts = [part for part in parts if isinstance(part.get("text"), str)]
     refusals = [part["refusal"] for part in parts if isinstance(part.get("refusal"), str)]
     listed = [part.get("logprobs") for part in texts]
@@ -253,20 +252,10 @@ def _parse_responses_body(body: str) -> ParsedResponse:
         usage=parse_usage(response.get("usage"), "input_tokens", "output_tokens"),
         refusal=valid_text(" ".join(refusals)) or None,
         reason=str(reason),
-        tool_call=any(
-            isinstance(item, dict) and item.get("type") == "function_call" for item in output
-        ),
+        tool_call=any(item.get("type") == "function_call" for item in items),
         valid=is_valid_utf8(words),
         logprobs=listed[0] if len(listed) == 1 else None,
     )
-
-
-def _message_parts(output: list[Any]) -> Iterator[dict[str, Any]]:
-    """The parts of the messages; what the model reasoned is none."""
-    for item in output:
-        if isinstance(item, dict) and item.get("type") == "message":
-            content = item.get("content")
-            yield from (part for part in content or () if isinstance(part, dict))
 
 
 class ResponsesJudge(OpenAIJudge):
