@@ -109,6 +109,7 @@ def is_question_error(complaint: str) -> bool:
 _REASONING_START = re.compile(r"\s*(?:<(think|thinking|thought|reasoning)>|\[(THINK)\])")
 _REASONING_END = "</think>"  # where the prompt's template opens it for the model
 _MISSING_FIELD_ERRORS = "missing", "model_type"  # a field, or an object where one should be
+_MISFIT = "the reply does not fit the answer schema"
 _JSON_START = re.compile(r"\s*(?:```(?:json)?\s*)?[{\[]")
 
 
@@ -146,29 +147,28 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
     """
     if not text.strip():
         return ExtractedAnswer(None, "the reply is empty")
-    problem, misshapen = "the reply has no JSON object", False
-    first_problem = None
+    problems: list[str] = []
+    misshapen = False
     for start, words in _candidate_texts(text):
         try:
             answer = schema.model_validate_json(words)
             json.loads(words, object_pairs_hook=unique_keys)
             return ExtractedAnswer(answer, None, words, start)
         except DuplicateKeyError as twice:
-            problem = f"the reply does not fit the answer schema: {twice}"
+            problems.append(f"{_MISFIT}: {twice}")
         except ValidationError as mismatch:
             errors = mismatch.errors(include_url=False, include_input=False)
             misshapen = misshapen or any(error["type"] in _MISSING_FIELD_ERRORS for error in errors)
             first = errors[0]
             place = ".".join(map(str, first["loc"])) or "the whole"
             if first["type"] != "json_invalid":
-                problem = f"the reply does not fit the answer schema: {place}: {first['msg']}"
-            elif "does not fit" not in problem:
-                problem = f"the reply is not JSON: {first['msg']}"
-        first_problem = first_problem or problem
+                problems.append(f"{_MISFIT}: {place}: {first['msg']}")
+            elif not any(problem.startswith(_MISFIT) for problem in problems):
+                problems.append(f"the reply is not JSON: {first['msg']}")
+    # A part of broken JSON fits no schema, but that is not why.
+    problem = problems[0 if text.lstrip().startswith("{") else -1]
     if _end_of_reasoning(text) is None:
         problem = "the reply ended during the judge's reasoning"
-    elif text.lstrip().startswith("{"):  # a part of broken JSON fits no schema, but that is not why
-        problem = first_problem or problem
     return ExtractedAnswer(None, problem, misshapen=misshapen)
 
 

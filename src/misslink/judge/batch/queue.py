@@ -61,42 +61,36 @@ class ResubmitError(SkippedAskError):
         super().__init__("its batch was not begun")
 
 
-@dataclass(eq=False)
-class BatchCall:
-    """A question that waits for its line, found by the cache key of its reply."""
-
-    key: str
-    row: int | None = None  # the batch that it is part of
-    answer: asyncio.Future[BatchLine] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
+# What a caller waits for: the row of the batch that has the answer, and its line.
+Answer = asyncio.Future[tuple[int, BatchLine]]
+Calls = dict[str, Answer]  # by the cache key of the reply
 
 
-def fail_answers(answers: list[asyncio.Future[BatchLine]], error: Callable[[], Exception]) -> None:
+def fail_answers(answers: list[Answer], error: Callable[[], Exception]) -> None:
     """Deliver why there is no line, to each caller with a separate error object."""
     for answer in answers:
         if not answer.done():
             answer.set_exception(error())
 
 
-def _fail_calls(calls: dict[str, BatchCall], error: Callable[[], Exception]) -> None:
+def _fail_calls(calls: Calls, error: Callable[[], Exception]) -> None:
     """Take out the calls and fail each."""
-    fail_answers([call.answer for call in calls.values()], error)
+    fail_answers(list(calls.values()), error)
     calls.clear()
 
 
 class _BatchFile(NamedTuple):
-    """A growing input file on disk; `calls` are by key, in the order of its lines."""
+    """A growing input file on disk; `calls` are in the order of its lines."""
 
     file: IO[bytes]
-    calls: dict[str, BatchCall]
+    calls: Calls
 
 
 @dataclass
 class _Batch:
     """A submitted batch, of this run or another, and who waits for it."""
 
-    calls: dict[str, BatchCall] = field(default_factory=dict)
+    calls: Calls = field(default_factory=dict)
     progress: tuple[Any, ...] = ()  # as last logged
     is_polled: bool = False
     is_seen: bool = False  # the server knows it under the key of this process
@@ -147,8 +141,8 @@ class BatchQueue:
             if error.status == _NOT_FOUND_STATUSES[0]:
                 raise self._no_batch_api() from None
 
-    def add(self, call: BatchCall, line: bytes) -> None:
-        """Add a call to the next batch."""
+    def add(self, key: str, line: bytes) -> Answer:
+        """Add a question to the next batch."""
         self._questions += 1
         batch_file = self._next
         if batch_file is not None and (
@@ -166,20 +160,21 @@ class BatchQueue:
                 "there, or name another folder in TMPDIR",
                 path=tempfile.gettempdir(),
             ) from None
-        self._next.calls[call.key] = call
+        answer = self._next.calls[key] = asyncio.get_running_loop().create_future()
         if not self._is_collecting:
             self._is_collecting = True
             self._start(self._collect())
+        return answer
 
-    def attach(self, call: BatchCall, row: int) -> None:
-        """Let a call wait for a submitted batch, of this run or another."""
+    def attach(self, key: str, row: int, answer: Answer | None = None) -> Answer:
+        """Let a question wait for a submitted batch, of this run or another."""
         self._questions += 1
-        call.row = row
         batch = self._batches[row]
-        batch.calls[call.key] = call
+        answer = batch.calls[key] = answer or asyncio.get_running_loop().create_future()
         if not batch.is_polled:
             batch.is_polled = True
             self._start(self._poll(row, batch))
+        return answer
 
     async def close(self) -> None:
         """Stop all background tasks, and log which batches continue at the provider."""
@@ -263,7 +258,7 @@ class BatchQueue:
                 batch_file.file.close()
                 await self._create(file, calls)
 
-    async def _create(self, file: str, calls: dict[str, BatchCall]) -> None:
+    async def _create(self, file: str, calls: Calls) -> None:
         """Create a batch of an uploaded file once, also where the server's answer to that is lost."""
         stored = self._store.reserve(file, tuple(calls))
         if stored is None:  # another process submitted one of them first; its batch shows now
@@ -288,8 +283,8 @@ class BatchQueue:
 
         state = await self._request(create, "make a batch")
         self._store.set_service_id(stored.row, state.id)
-        for call in calls.values():
-            self.attach(call, stored.row)
+        for key, answer in calls.items():
+            self.attach(key, stored.row, answer)
         self._batches[stored.row].is_seen = True
         _log.warning(
             "%d question%s submitted as batch %s; it may take a day, and after an interruption the "
@@ -419,11 +414,11 @@ class BatchQueue:
                     continue
                 if line.good:
                     answered.add(line.key)
-                if call := batch.calls.pop(line.key, None):
+                if answer := batch.calls.pop(line.key, None):
                     if not line.good:  # released before it is asked again, in another batch
                         self._store.remove(row, line.key)
-                    if not call.answer.done():
-                        call.answer.set_result(line)
+                    if not answer.done():
+                        answer.set_result((row, line))
                     await asyncio.sleep(0)
         if len(keys) < state.answered:  # the rest was paid for, and may still come
             raise RetryableError(f"its files hold {len(keys)} of {state.answered}", "server")
