@@ -139,7 +139,7 @@ class EntailmentJudge:
 
     The answer is split into sentences, each compared with each passage. The best passage decides,
     and its best sentence is the quote. Relevance and references are judged by words, as the
-    heuristic judge does; so is what contradicts a claim among those that are not supported.
+    heuristic judge does.
 
     Parameters
     ----------
@@ -201,12 +201,10 @@ class EntailmentJudge:
                 "supported": chance,
                 "unsupported": 1 - chance,
             }
-            decided: dict[str, Any] = {}
+            decided: dict[str, Any] = {"support": "unsupported", "quotes": ()}
             if chance >= self.threshold:
                 quote = await self._best_sentence(passages[row.index(chance)], claim.text)
                 decided = {"support": "supported", "quotes": (quote,)}
-            elif claim.support == "supported":
-                decided = {"support": "unsupported", "quotes": ()}
             claims.append(claim.model_copy(update=decided))
         parsed = examination.model_copy(update={"claims": tuple(claims)})
         return replace(reply, parsed=parsed, probabilities=probabilities)

@@ -167,15 +167,14 @@ class DecisionJudge:
         """Adopt the lower limits that a refusal states. Return whether there were any."""
         most_options = max(len(question.options) for question in questions.values())
         used = {"questions": len(questions), "choices": most_options}
-        lowered = False
+        before = dict(self._limits)
         for match in _STATED_LIMIT.finditer(complaint):
             noun = (match["noun"] or match["subject"]).lower()
             name = "questions" if noun == "question" else "choices"
             limit = int(match["number"] or match["maximum"])
             if 1 < limit < used[name]:
                 self._limits[name] = min(limit, self._limits[name])
-                lowered = True
-        return lowered
+        return self._limits != before
 
     def _request_characters(self, ask: Ask) -> int:
         return DecisionTask(ask, self._limits["choices"]).characters if ask.name in DRAFTS else 0

@@ -236,18 +236,12 @@ def _parse_token(item: Any) -> tuple[bytes, dict[bytes, float]] | None:
 
 
 def _parse_alternative(item: Any) -> tuple[bytes, float] | None:
-    if not isinstance(item, dict):
+    try:
+        text, logprob, raw = item.get("token"), item["logprob"], item.get("bytes")
+        token = text.encode("utf-8", "surrogatepass") if raw is None else bytes([*raw])
+        return None if math.isnan(logprob) else (token, math.exp(min(logprob, 0.0)))
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    text, logprob, raw = item.get("token"), item.get("logprob"), item.get("bytes")
-    if isinstance(logprob, bool) or not isinstance(logprob, int | float) or math.isnan(logprob):
-        return None
-    if isinstance(raw, list) and all(isinstance(b, int) and 0 <= b < 256 for b in raw):
-        token = bytes(raw)
-    elif isinstance(text, str):
-        token = text.encode("utf-8", "surrogatepass")
-    else:
-        return None
-    return token, math.exp(min(logprob, 0.0))
 
 
 def _strip_blanks(text: bytes) -> bytes:

@@ -35,7 +35,6 @@ _EARLY_ENDS = {
 
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # as decoded by `decode_body`
 _MAX_REFUSAL_LENGTH = 400  # characters; longer ones say more than that they will not
-_THINK_END = "</think>"
 # In lower case, in the languages of the prompts. What is refused is help, or the request itself: "I cannot find this in the
 # passages" is an attempt at an answer.
 _REFUSALS = (
@@ -91,7 +90,7 @@ def is_refusal_text(words: str) -> bool:
         False where it is long, or opens otherwise: "I cannot find that in the passages" is the
         beginning of an answer.
     """
-    reply = words.rpartition(_THINK_END)[2].strip()
+    reply = words.rpartition(_REASONING_END)[2].strip()
     plain = " ".join(reply.lower().translate(_PLAIN_PUNCTUATION).split()).lstrip("\"'*_ ")
     return len(reply) <= _MAX_REFUSAL_LENGTH and _REFUSAL.match(plain) is not None
 

@@ -6,7 +6,6 @@ import asyncio
 import copy
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
