@@ -160,11 +160,12 @@ def a_queue():
 def test_nothing_goes_out_while_answers_are_read_however_slowly_they_come():
     async def within():
         flow = a_queue()
-        with flow.reading():
-            quiet = asyncio.create_task(flow.wait_until_idle())
-            for _ in range(200):
-                await asyncio.sleep(0)
-            waited = not quiet.done()
+        flow.reading += 1
+        quiet = asyncio.create_task(flow.wait_until_idle())
+        for _ in range(200):
+            await asyncio.sleep(0)
+        waited = not quiet.done()
+        flow.reading -= 1
         await quiet
         return waited
 

@@ -140,9 +140,8 @@ class BatchJudge(JudgeLayer):
         # The first question goes live where it is not known yet what the server supports.
         live = int(calls > submitted and not self._bare.abilities)
         questions = calls - live
-        saving = None
-        if cost is not None:
-            saving = cost * (questions / calls if calls else 0.0) * (1 - self.share)
+        in_batches = questions / calls if calls else 0.0
+        saving = None if cost is None else cost * in_batches * (1 - self.share)
         new = questions - submitted
         size = round(size * new / calls) if calls else 0
         return BatchSavings(

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, Any, NamedTuple, TypeVar
@@ -127,19 +127,17 @@ class BatchQueue:
         self._submitting = asyncio.Lock()
         self._uploads = asyncio.Semaphore(_MAX_UPLOADS)
         self._next: _BatchFile | None = None
-        self._is_collecting = False
-        self._questions = self._reading = 0
+        self._questions = 0
+        self.reading = (
+            0  # batches whose answers are being read, which may lead to further questions
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._batches: defaultdict[int, _Batch] = defaultdict(_Batch)
 
     async def check_service(self) -> None:
         """Raise where the server has no batch API or is unreachable, before anything is paid."""
-        try:
-            await self._request(self._service.check, "list its batches", may_be_missing=True)
-        except ServerError as error:
-            # A server that accepts batches need not list them; then its status is 405.
-            if error.status == _NOT_FOUND_STATUSES[0]:
-                raise self._no_batch_api() from None
+        with contextlib.suppress(ServerError):  # a server that accepts batches need not list them
+            await self._request(self._service.check, "list its batches", missing=(405,))
 
     def add(self, key: str, line: bytes) -> Answer:
         """Add a question to the next batch."""
@@ -152,7 +150,9 @@ class BatchQueue:
             self._start(self._submit(batch_file))
             self._next = None
         try:
-            self._next = self._next or _BatchFile(tempfile.TemporaryFile(), {})  # noqa: SIM115 (`_submit` closes it)
+            if self._next is None:
+                self._next = _BatchFile(tempfile.TemporaryFile(), {})  # noqa: SIM115 (`_submit` closes it)
+                self._start(self._collect())
             self._next.file.write(line)
         except OSError as error:
             raise InputError(
@@ -161,9 +161,6 @@ class BatchQueue:
                 path=tempfile.gettempdir(),
             ) from None
         answer = self._next.calls[key] = asyncio.get_running_loop().create_future()
-        if not self._is_collecting:
-            self._is_collecting = True
-            self._start(self._collect())
         return answer
 
     def attach(self, key: str, row: int, answer: Answer | None = None) -> Answer:
@@ -195,20 +192,11 @@ class BatchQueue:
     async def wait_until_idle(self) -> None:
         """Wait until no further question comes for a moment, and no answers are being read."""
         before = -1
-        while before != self._questions or self._reading:
+        while before != self._questions or self.reading:
             before = self._questions
             await self._timing.sleep(self._timing.linger)
             for _ in range(_LOOP_TURNS):  # callers that were blocked by other work ask now
                 await asyncio.sleep(0)
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[None]:
-        """Mark that answers are being read, which may lead to further questions."""
-        self._reading += 1
-        try:
-            yield
-        finally:
-            self._reading -= 1
 
     @contextlib.asynccontextmanager
     async def submission_turn(self) -> AsyncIterator[None]:
@@ -238,7 +226,7 @@ class BatchQueue:
     async def _collect(self) -> None:
         """Submit the next batch once no further question comes."""
         await self.wait_until_idle()
-        batch_file, self._next, self._is_collecting = self._next, None, False
+        batch_file, self._next = self._next, None
         if batch_file is not None:
             await self._submit(batch_file)
 
@@ -304,8 +292,9 @@ class BatchQueue:
             if state is not None and state.over:
                 # More calls may attach to it, and reading it once is cheaper.
                 await self.wait_until_idle()
-                with self.reading():
-                    await self._deliver(row, batch, state)
+                self.reading += 1
+                await self._deliver(row, batch, state)
+                self.reading -= 1
                 polls = 0
             if batch.calls:
                 polls += 1
@@ -370,7 +359,9 @@ class BatchQueue:
         try:
             action = f"give the answers of batch {state.id}"
             problem = await self._request(
-                lambda: self._read_answers(row, batch, state, answered), action, may_be_missing=True
+                lambda: self._read_answers(row, batch, state, answered),
+                action,
+                missing=_NOT_FOUND_STATUSES,
             )
         except ServerError:
             _log.warning("the answers of batch %s do not exist any more", state.id)
@@ -475,13 +466,13 @@ class BatchQueue:
         call: Callable[[], Awaitable[Result]],
         action: str,
         *,
-        may_be_missing: bool = False,
+        missing: tuple[int, ...] = (),
         retries: int | None = None,
     ) -> Result:
         """Return the result of `call`, one request; `action` completes "it does not ...".
 
-        A missing object (404, 405) means that the server has no batch API, unless it `may_be_missing`:
-        then the `ServerError` is raised.
+        A missing object (404, 405) means that the server has no batch API, unless its status is among
+        those of `missing`: then the `ServerError` is raised.
         """
         tries = 0
         while True:
@@ -491,8 +482,14 @@ class BatchQueue:
             except RetryableError as error:
                 problem = error
             except ServerError as error:
+                if error.status in missing:
+                    raise
                 if error.status in _NOT_FOUND_STATUSES:
-                    raise (error if may_be_missing else self._no_batch_api()) from None
+                    server = f"{self._connection.judge} at {self._connection.display_url}"
+                    raise InputError(
+                        f"the server of {server} has no batch API (/files and /batches); "
+                        "use --engine local"
+                    ) from None
                 meaning = self._connection.meaning(error)
                 if not isinstance(meaning, RetryableError):
                     why = f"it does not {action}: {self._connection.error_message(error)}"
@@ -508,10 +505,3 @@ class BatchQueue:
         """Wait after so many tries, and as long as the server asks for."""
         least = min(retry_after, _MAX_RETRY_AFTER_S)
         await self._timing.sleep(max(self._backoff.wait_s(times), least))
-
-    def _no_batch_api(self) -> InputError:
-        server = self._connection
-        return InputError(
-            f"the server of {server.judge} at {server.display_url} has no batch API (/files and /batches); "
-            "use --engine local"
-        )
