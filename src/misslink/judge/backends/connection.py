@@ -73,8 +73,7 @@ def classify_failure(
     status = http_status(error) or 0
     chain = list(_exception_chain(error))
     headers = [getattr(getattr(link, "response", None), "headers", None) for link in chain]
-    sent = [header for header in headers if header is not None]
-    after = retry_after_seconds(sent[0]) if sent else None
+    after = retry_after_seconds(next((sent for sent in headers if sent is not None), {}))
     wait = "" if after is None else f" and asks to wait {after:g} s"
     codes = [str(getattr(link, name, "")) for link in chain for name in ("code", "type")]
     told = " ".join((message, *codes))
@@ -358,11 +357,9 @@ def parse_model_listing(listing: Any, model: str) -> tuple[int | None, Price | N
         return None, None
     (entry,) = named
     meta = entry.get("meta")
-    lengths = [
-        part.get(name)
-        for name in _CONTEXT_LENGTH_KEYS
-        for part in (entry, meta if isinstance(meta, dict) else {})
-    ]
+    lengths = map(
+        ({**meta, **entry} if isinstance(meta, dict) else entry).get, _CONTEXT_LENGTH_KEYS
+    )
     valid_lengths = [length for length in lengths if type(length) is int and length > 0]
     # OpenRouter's prices are of a token; below zero means unknown.
     return next(iter(valid_lengths), None), parse_price(entry.get("pricing"), _MILLION)

@@ -57,8 +57,6 @@ class RefusedRequestError(Exception):
 class DecisionServer:
     """Sends questions to a decision model."""
 
-    sent = 0  # requests so far
-
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state; raises the errors of `Judge` and RefusedRequestError."""
         raise NotImplementedError
@@ -89,6 +87,7 @@ class DecisionJudge:
         self._server = server
         self._limits = dict(LIMITS)
         self._answered = False
+        self._sent = 0  # requests so far
 
     @property
     def info(self) -> JudgeInfo:
@@ -98,7 +97,7 @@ class DecisionJudge:
             abilities={"limits": dict(self._limits)} if self._answered else {},
             learn=self._learn,
             check_reachable=self._server.check_reachable,
-            requests_sent=self._server.sent,
+            requests_sent=self._sent,
             limits=self._limits,
             request_characters=self._request_characters,
         )
@@ -115,6 +114,7 @@ class DecisionJudge:
         while left:
             group = dict(islice(left.items(), self._limits["questions"]))
             named = {f"q{number}": question for number, question in enumerate(group.values(), 1)}
+            self._sent += 1
             try:
                 replies.append(await self._server.decide(task.state, named))
             except RefusedRequestError as refusal:
@@ -203,7 +203,6 @@ class HttpDecisions(DecisionServer):
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
         connection = self.connection
-        self.sent += 1
         try:
             raw = valid_text(await connection.post(self.path, self.body(state, questions)))
         except http.ServerError as error:
@@ -278,13 +277,13 @@ def system_one_question(question: Question) -> dict[str, Any]:
     return asked
 
 
+@dataclass
 class LangChainDecisions(DecisionServer):
     """A ``BaseDecisionModel`` of langchain-core 1.8."""
 
-    def __init__(self, judge: str, model: Any) -> None:
-        self._judge = judge
-        self._model = model
-        self._answered = False
+    judge: str
+    model: Any
+    answered: bool = False
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
@@ -295,16 +294,15 @@ class LangChainDecisions(DecisionServer):
         for name, question in questions.items():
             fields = system_one_question(question)
             asked[name] = kinds[fields.pop("type")](**fields)
-        self.sent += 1
         try:
             with langsmith.tracing_context(enabled=False):
-                response = await self._model.ainvoke({"state": state, "questions": asked})
+                response = await self.model.ainvoke({"state": state, "questions": asked})
         except Exception as error:  # noqa: BLE001 (every provider raises its own)
             secrets = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN"))]
             message = redact_keys(str(error), secrets, MIN_KEY_LENGTH)[:EXCERPT_LENGTH]
-            failure = http.classify_failure(error, message, self._judge, answered=self._answered)
+            failure = http.classify_failure(error, message, self.judge, answered=self.answered)
             raise (failure or RefusedRequestError(message)) from None
-        self._answered = True
+        self.answered = True
         document = json.loads(response.model_dump_json())
         return Decisions(document["answers"], _usage(document), response.model_dump_json())
 

@@ -74,7 +74,6 @@ class HeuristicJudge:
     def __init__(self) -> None:
         fit = load_fit()
         self.info = protocol.JudgeInfo(note=fit.note)
-        self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
             "judge": self.name,
             "coefficients": fit.version,

@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, MissingExtraError
@@ -160,9 +161,8 @@ def open_langchain(
     query: dict[str, str] = {}
     if provider == "openai" and (base_url := base_url or os.environ.get("OPENAI_BASE_URL")):
         base_url, query = http.split_address(base_url)
+        api_key = api_key or os.environ.get("OPENAI_API_KEY") or NO_KEY_NEEDED
     connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
-    if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
-        connection["api_key"] = NO_KEY_NEEDED
     settings = {"temperature": temperature, "seed": formats.SEED, "max_tokens": max_tokens}
     given = {name: value for name, value in connection.items() if value is not None}
     options = {**given, "temperature": temperature, "max_tokens": max_tokens}
@@ -184,6 +184,7 @@ def open_langchain(
     )
 
 
+@dataclass(eq=False, repr=False)
 class LangChainJudge:
     """Asks a LangChain chat model once per question; `open_langchain` opens one.
 
@@ -192,26 +193,18 @@ class LangChainJudge:
     are closed with the judge.
     """
 
-    def __init__(
-        self,
-        model: BaseChatModel,
-        name: str,
-        identity: Mapping[str, Any],
-        *,
-        secrets: list[str],
-        context_length: int | None = None,
-        connections: openai.DefaultAsyncHttpxClient | None = None,
-    ) -> None:
-        self.name = name
-        self.identity = identity
-        self.context_length = context_length
-        self.max_tokens: int = identity["max_tokens"]
-        self._model = model
-        self._connections = connections
-        self._secrets = secrets
-        fields = type(model).model_fields
+    model: BaseChatModel
+    name: str
+    identity: Mapping[str, Any]
+    secrets: list[str]
+    context_length: int | None = None
+    connections: openai.DefaultAsyncHttpxClient | None = None
+
+    def __post_init__(self) -> None:
+        self.max_tokens: int = self.identity["max_tokens"]
+        fields = type(self.model).model_fields
         first = formats.RequestFormat(
-            structure=best_structure(model),
+            structure=best_structure(self.model),
             seed="seed" in fields,
             logprobs={"logprobs", "top_logprobs"} <= set(fields),
         )
@@ -235,8 +228,8 @@ class LangChainJudge:
 
     async def close(self) -> None:
         """Close the connections that are the judge's own."""
-        if self._connections is not None:
-            await self._connections.aclose()
+        if self.connections is not None:
+            await self.connections.aclose()
 
     def _explain(self, error: Exception) -> formats.Explanation:
         detail = http.complaint_text(getattr(error, "body", None))
@@ -280,14 +273,14 @@ class LangChainJudge:
             update["seed"] = formats.SEED + ask.repeat
         if request_format.logprobs:
             update |= {"logprobs": True, "top_logprobs": formats.TOP_LOGPROBS}
-        model = self._model.model_copy(update=update) if update else self._model
+        model = self.model.model_copy(update=update) if update else self.model
         if request_format.structure == "plain":
             return model
         schema = {"title": ask.name, "description": "The answer.", **ask.json_schema}
         return with_structure(model, request_format.structure, schema)
 
     def _censored(self, text: str) -> str:
-        return redact_keys(text, self._secrets)
+        return redact_keys(text, self.secrets)
 
 
 def _parse_message(message: AIMessage, clean: Any) -> ParsedResponse:

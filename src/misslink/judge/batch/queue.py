@@ -97,6 +97,7 @@ class _Batch:
     missed: int = 0  # polls in a row that did not find it
 
 
+@dataclass(eq=False, repr=False)
 class BatchQueue:
     """Submits questions together, and polls the batches that callers wait for.
 
@@ -104,25 +105,18 @@ class BatchQueue:
     base URL. `on_error` is called with the error that ends everything.
     """
 
-    def __init__(
-        self,
-        service: BatchService,
-        store: BatchStore,
-        timing: BatchTiming,
-        path: str,
-        retries: int,
-        on_error: Callable[[Exception], None],
-    ) -> None:
+    service: BatchService
+    store: BatchStore
+    timing: BatchTiming
+    path: str
+    retries: int
+    on_error: Callable[[Exception], None]
+
+    def __post_init__(self) -> None:
         self.max_questions = MAX_QUESTIONS
         self.queue_full = False  # the server has refused a batch because its queue was full
-        self._service = service
-        self._connection = service.connection
-        self._store = store
-        self._timing = timing
-        self._path = path
-        self._retries = retries
-        self._on_error = on_error
-        self._backoff = Backoff(timing.first, timing.longest, _BACKOFF_FACTOR)
+        self._connection = self.service.connection
+        self._backoff = Backoff(self.timing.first, self.timing.longest, _BACKOFF_FACTOR)
         self._ended = asyncio.Event()  # set when a batch has ended
         self._submitting = asyncio.Lock()
         self._uploads = asyncio.Semaphore(_MAX_UPLOADS)
@@ -137,7 +131,7 @@ class BatchQueue:
     async def check_service(self) -> None:
         """Raise where the server has no batch API or is unreachable, before anything is paid."""
         with contextlib.suppress(ServerError):  # a server that accepts batches need not list them
-            await self._request(self._service.check, "list its batches", missing=(405,))
+            await self._request(self.service.check, "list its batches", missing=(405,))
 
     def add(self, key: str, line: bytes) -> Answer:
         """Add a question to the next batch."""
@@ -182,7 +176,7 @@ class BatchQueue:
         if self._next is not None:
             self._next.file.close()
         for row, batch in self._batches.items():
-            stored = self._store.read(row) if batch.calls else None
+            stored = self.store.read(row) if batch.calls else None
             if stored is not None:
                 _log.warning(
                     "batch %s continues at the provider; the same command fetches its answers",
@@ -194,7 +188,7 @@ class BatchQueue:
         before = -1
         while before != self._questions or self.reading:
             before = self._questions
-            await self._timing.sleep(self._timing.linger)
+            await self.timing.sleep(self.timing.linger)
             for _ in range(_LOOP_TURNS):  # callers that were blocked by other work ask now
                 await asyncio.sleep(0)
 
@@ -217,7 +211,7 @@ class BatchQueue:
             self._tasks.discard(task)
             error = None if task.cancelled() else task.exception()
             if isinstance(error, Exception):
-                self._on_error(error)
+                self.on_error(error)
 
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -240,7 +234,7 @@ class BatchQueue:
                 name = f"misslink-{len(calls)}-questions.jsonl"
                 async with self._uploads:
                     file = await self._request(
-                        lambda: self._service.upload(name, batch_file.file),
+                        lambda: self.service.upload(name, batch_file.file),
                         "take the file of a batch",
                     )
                 batch_file.file.close()
@@ -248,10 +242,10 @@ class BatchQueue:
 
     async def _create(self, file: str, calls: Calls) -> None:
         """Create a batch of an uploaded file once, also where the server's answer to that is lost."""
-        stored = self._store.reserve(file, tuple(calls))
+        stored = self.store.reserve(file, tuple(calls))
         if stored is None:  # another process submitted one of them first; its batch shows now
             with contextlib.suppress(ServerError):
-                await self._service.discard(file)
+                await self.service.discard(file)
             _fail_calls(calls, ResubmitError)
             return
         was_tried = False
@@ -263,14 +257,14 @@ class BatchQueue:
             if existing is not None:
                 return existing
             try:
-                return await self._service.create(file, self._path)
+                return await self.service.create(file, self.path)
             except ServerError as error:
                 if not isinstance(self._connection.meaning(error), RetryableError):
-                    self._store.drop(stored.row)  # it will never exist
+                    self.store.drop(stored.row)  # it will never exist
                 raise
 
         state = await self._request(create, "make a batch")
-        self._store.set_service_id(stored.row, state.id)
+        self.store.set_service_id(stored.row, state.id)
         for key, answer in calls.items():
             self.attach(key, stored.row, answer)
         self._batches[stored.row].is_seen = True
@@ -304,20 +298,20 @@ class BatchQueue:
 
     async def _state(self, row: int, batch: _Batch) -> BatchState | None:
         """The state of a batch; None where it is not known yet, or gone."""
-        stored = self._store.read(row)
+        stored = self.store.read(row)
         if stored is None:  # another process found that it brings no answers
             _fail_calls(batch.calls, ResubmitError)
             return None
         if stored.service_id is None:
             state = await self._find(stored)
             if state is not None:
-                self._store.set_service_id(row, state.id)
+                self.store.set_service_id(row, state.id)
             elif not stored.in_submission:
-                self._store.drop(row)
+                self.store.drop(row)
                 _fail_calls(batch.calls, ResubmitError)
             return state
         try:
-            state = await self._service.retrieve(stored.service_id)
+            state = await self.service.retrieve(stored.service_id)
         except ServerError as error:
             if error.status != _NOT_FOUND_STATUSES[0]:
                 raise
@@ -345,7 +339,7 @@ class BatchQueue:
         batch.missed += 1
         if batch.missed >= _MAX_MISSING_POLLS:
             _log.warning("batch %s does not exist any more", stored.service_id)
-            self._store.drop(stored.row)
+            self.store.drop(stored.row)
             # As out of time: the server may charge for what is lost.
             _fail_calls(batch.calls, partial(RetryableError, "its batch is gone", "time"))
 
@@ -367,7 +361,7 @@ class BatchQueue:
             _log.warning("the answers of batch %s do not exist any more", state.id)
             is_lost = True
         calls = {key: batch.calls[key] for key in waiting if key in batch.calls}
-        if calls and answered and not any(map(self._store.knows, answered)):
+        if calls and answered and not any(map(self.store.knows, answered)):
             raise self._connection.unreachable(
                 f"the answers of its batch {state.id} have other names (custom_id) than its "
                 "questions, so they cannot be matched; use --engine local"
@@ -375,11 +369,11 @@ class BatchQueue:
         for key in calls:
             del batch.calls[key]
         if is_lost:
-            self._store.drop(row)
+            self.store.drop(row)
             why = "its answer does not exist any more"
             _fail_calls(calls, partial(RetryableError, why, "time"))
             return
-        self._store.retain(row, answered)
+        self.store.retain(row, answered)
         if not calls:
             return
         if state.status == "cancelled":
@@ -398,7 +392,16 @@ class BatchQueue:
         """Deliver all lines of a batch; return why a question was not processed, or ""."""
         keys, problem = set[str](), ""
         for file in filter(None, (state.output, state.errors)):
-            async for line in self._lines(file):
+            warned = False
+            async for raw in self.service.lines(file):
+                line = BatchLine.read(raw)
+                if line is None:
+                    if (
+                        raw.strip() and not warned
+                    ):  # at once: the run may end with the last good line
+                        _log.warning("file %s has invalid lines, which are ignored", file)
+                        warned = True
+                    continue
                 keys.add(line.key)
                 if line.status is None:
                     problem = self._connection.censored(line.problem)
@@ -407,7 +410,7 @@ class BatchQueue:
                     answered.add(line.key)
                 if answer := batch.calls.pop(line.key, None):
                     if not line.good:  # released before it is asked again, in another batch
-                        self._store.remove(row, line.key)
+                        self.store.remove(row, line.key)
                     if not answer.done():
                         answer.set_result((row, line))
                     await asyncio.sleep(0)
@@ -415,22 +418,11 @@ class BatchQueue:
             raise RetryableError(f"its files hold {len(keys)} of {state.answered}", "server")
         return problem
 
-    async def _lines(self, file: str) -> AsyncIterator[BatchLine]:
-        """The lines of a file that are lines of a batch."""
-        warned = False
-        async for raw in self._service.lines(file):
-            line = BatchLine.read(raw)
-            if line is not None:
-                yield line
-            elif raw.strip() and not warned:  # at once: the run may end with the last good line
-                _log.warning("file %s has invalid lines, which are ignored", file)
-                warned = True
-
     def _handle_refused(self, row: int, batch: _Batch, state: BatchState) -> None:
         """A batch was not started: the queue is full, or its file is not accepted."""
         calls = dict(batch.calls)
         batch.calls.clear()
-        self._store.drop(row)
+        self.store.drop(row)
         problems = "; ".join(state.problems) or "it gives no reason"
         is_only_batch = not self._is_waiting
         if _QUEUE_FULL_CODE not in state.codes or (is_only_batch and len(calls) == 1):
@@ -447,7 +439,7 @@ class BatchQueue:
         """Look in the server's list for a batch whose submission was only announced, or None."""
         oldest = stored.created_at.timestamp() - _CLOCK_SKEW_S
         try:
-            async for state in self._service.list_batches():
+            async for state in self.service.list_batches():
                 if state.input_file == stored.file:
                     return state
                 if state.created is not None and state.created < oldest:
@@ -495,7 +487,7 @@ class BatchQueue:
                     why = f"it does not {action}: {self._connection.error_message(error)}"
                     raise (meaning or self._connection.unreachable(why)) from None
                 problem = meaning
-            if tries > (self._retries if retries is None else retries):
+            if tries > (self.retries if retries is None else retries):
                 raise self._connection.unreachable(
                     f"it does not {action}: {problem.problem} (tried {tries} times)"
                 )
@@ -504,4 +496,4 @@ class BatchQueue:
     async def _wait(self, times: int, retry_after: float = 0.0) -> None:
         """Wait after so many tries, and as long as the server asks for."""
         least = min(retry_after, _MAX_RETRY_AFTER_S)
-        await self._timing.sleep(max(self._backoff.wait_s(times), least))
+        await self.timing.sleep(max(self._backoff.wait_s(times), least))

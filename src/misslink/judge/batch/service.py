@@ -133,7 +133,7 @@ class BatchService:
 
     def __init__(self, connection: ServerConnection, timeout: float) -> None:
         self.connection = connection
-        self._timeout = timeout
+        self._timeout = (min(timeout, 30.0), timeout, timeout, timeout)  # the first is to connect
 
     async def upload(self, name: str, file: IO[bytes]) -> str:
         """Send an input file, from its beginning; return its id."""
@@ -219,9 +219,7 @@ class BatchService:
 
     async def _send(self, method: str, path: str, **options: Any) -> Any:
         """Send a request; return the response."""
-        longest = self._timeout
-        timeout = (min(longest, 30.0), longest, longest, longest)  # the first is to connect
-        return await self.connection.send(method, path, timeout=timeout, **options)
+        return await self.connection.send(method, path, timeout=self._timeout, **options)
 
 
 def _invalid(problem: str) -> RetryableError:
@@ -256,9 +254,8 @@ class StoredBatch:
     def in_submission(self) -> bool:
         """Whether the process that recorded it may still be submitting it."""
         expired = dt.datetime.now(dt.UTC) - self.created_at > _SUBMIT_TIMEOUT
-        if self.process == os.getpid() or expired:
-            return False  # this process knows what it submits: an earlier one had its number
-        return is_running(self.process)
+        is_other = self.process != os.getpid()  # this process knows what it submits
+        return is_other and not expired and is_running(self.process)
 
 
 class BatchStore(CacheStore):
