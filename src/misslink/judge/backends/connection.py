@@ -42,7 +42,6 @@ _UNREACHABLE_ERRORS = (
     *("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ClientConnectorError"),
     *("ProxyError", "RedirectError"),
 )
-_TIMEOUT_NAME = re.compile(r"timeout", re.IGNORECASE)
 _BROKEN_CONNECTION_NAME = re.compile(
     r"^(APIConnection|RemoteProtocol|Read|Write|Protocol|Connection|ClientPayload"
     r"|Server|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
@@ -125,7 +124,7 @@ def _connection_failure(
             if os.environ.get(name):
                 return f"{_UNREACHABLE}, or correct the proxy in {name}"
         return _UNREACHABLE
-    if any(_TIMEOUT_NAME.search(name) for name in texts):
+    if any("timeout" in name.lower() for name in texts):
         return RetryableError("no reply came in time", "time")
     if any(map(_BROKEN_CONNECTION_NAME.match, texts)) or is_of_another_loop(error):
         return RetryableError(f"the connection broke before a reply came: {message}", "connection")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 
-_STRUCTURE_METHODS = {
+_STRUCTURE_METHODS: Mapping[formats.Structure, tuple[str, ...]] = {
     "json_schema": ("json_schema", "function_calling"),
     "json_object": ("json_mode",),
 }
@@ -93,7 +93,9 @@ def open_chat_model(
         raise InputError(f"the judge {spec} cannot be opened: {told}") from None
 
 
-def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any]) -> Any:
+def with_structure(
+    model: BaseChatModel, structure: formats.Structure, schema: dict[str, Any]
+) -> Any:
     """The model with its own means of giving this structure; no call is made.
 
     Raises
@@ -112,8 +114,7 @@ def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any])
 def best_structure(model: BaseChatModel) -> formats.Structure:
     """The best structure that the model's class knows; what its server takes shows later."""
     empty = {"title": "answer", "description": "", "type": "object", "properties": {}}
-    structures: tuple[formats.Structure, ...] = ("json_schema", "json_object")
-    for structure in structures:
+    for structure in _STRUCTURE_METHODS:
         with contextlib.suppress(NotImplementedError):
             with_structure(model, structure, empty)
             return structure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -84,6 +84,7 @@ def _open(
     return kind(model, address, settings, context_length)
 
 
+@dataclass(eq=False, repr=False)
 class OpenAIJudge:
     """Asks a model behind a server; `open_openai` opens one.
 
@@ -114,26 +115,22 @@ class OpenAIJudge:
     first_format = RequestFormat()
     parse = staticmethod(parse_completion)
 
-    def __init__(
-        self,
-        model: str,
-        address: connection.ServerAddress,
-        settings: Mapping[str, Any],
-        context_length: int | None = None,
-    ) -> None:
-        self.name = f"{self.interface}:{model}"
+    model: str
+    address: connection.ServerAddress
+    settings: Mapping[str, Any]
+    context_length: int | None = None
+
+    def __post_init__(self) -> None:
+        self.name = f"{self.interface}:{self.model}"
         self.identity: Mapping[str, Any] = {
             "judge": self.interface,
-            "model": model,
-            "base_url": address.display_url.partition("://")[2],
-            **settings,
+            "model": self.model,
+            "base_url": self.address.display_url.partition("://")[2],
+            **self.settings,
         }
-        self.context_length = context_length
-        self.max_tokens: int = settings["max_tokens"]
+        self.max_tokens: int = self.settings["max_tokens"]
         self.price: Price | None = None
-        self.connection = connection.ServerConnection(self.name, model, address)
-        self._model = model
-        self._settings = settings
+        self.connection = connection.ServerConnection(self.name, self.model, self.address)
         self._probe = CapabilityProbe(self.first_format)
 
     @property
@@ -152,10 +149,9 @@ class OpenAIJudge:
     @property
     def abilities(self) -> dict[str, object]:
         """What was found out of the server, as JSON values; empty before the first reply."""
-        if not self._probe.settled:
-            return {}
-        return {
-            **self._probe.abilities(),
+        found = self._probe.abilities()
+        return found and {
+            **found,
             "context_length": self.context_length,
             "price": None if self.price is None else asdict(self.price),
         }
@@ -199,7 +195,7 @@ class OpenAIJudge:
         if self.context_length is not None:  # servers refuse a limit for which there is no room
             room = self.context_length - estimate_ask_tokens(ask)
             longest = min(longest, max(room, _MIN_REPLY_TOKENS))
-        settings = {**self._settings, "max_tokens": longest}
+        settings = {**self.settings, "max_tokens": longest}
         return self._body(request_format or self._probe.request_format, ask, settings)
 
     async def check_reachable(self) -> None:
@@ -207,7 +203,7 @@ class OpenAIJudge:
 
         Lists the server's models once, and keeps what that says of this one.
         """
-        length, price = connection.parse_model_listing(await self.connection.models(), self._model)
+        length, price = connection.parse_model_listing(await self.connection.models(), self.model)
         self.context_length = self.context_length or length
         self.price = price or self.price
 
@@ -218,7 +214,7 @@ class OpenAIJudge:
     def _body(
         self, request_format: RequestFormat, ask: Ask, settings: Mapping[str, Any]
     ) -> dict[str, object]:
-        return request_format.request(ask, model=self._model, **settings)
+        return request_format.request(ask, model=self.model, **settings)
 
     def _read(self, body: str) -> ParsedResponse:
         try:
@@ -269,7 +265,7 @@ class ResponsesJudge(OpenAIJudge):
     def _body(
         self, request_format: RequestFormat, ask: Ask, settings: Mapping[str, Any]
     ) -> dict[str, object]:
-        body: dict[str, Any] = {"model": self._model, "input": request_format.messages(ask)}
+        body: dict[str, Any] = {"model": self.model, "input": request_format.messages(ask)}
         answer_format = request_format.format(ask)
         if answer_format is not None:
             body["text"] = {"format": answer_format}

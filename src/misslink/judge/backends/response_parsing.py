@@ -279,13 +279,10 @@ class ParsedResponse:
 
     def reply(self, schema: type[BaseModel]) -> Reply:
         """Read it as an instance of `schema`."""
-        if self.refusal and not self.content:
-            declined = f"{DECLINED}: {self.refusal}"
-            return Reply(None, self.refusal, self.usage, problem=declined)
         extracted = ExtractedAnswer(None, _NOT_UTF8)
         if self.valid:
             extracted = extract_answer(self.content, schema)
-        raw = self.content or self.message
+        raw = self.content or self.refusal or self.message
         if extracted.answer is not None:
             place = extracted.words, extracted.start
             chances = label_probabilities(
@@ -293,7 +290,9 @@ class ParsedResponse:
             )
             return Reply(extracted.answer, raw, self.usage, chances)
         problem = extracted.problem
-        if self.reason in _EARLY_ENDS:
+        if self.refusal and not self.content:
+            problem = f"{DECLINED}: {self.refusal}"
+        elif self.reason in _EARLY_ENDS:
             problem = _EARLY_ENDS[self.reason]
         elif self.tool_call and not self.content:
             problem = _TOOL_CALL
