@@ -17,7 +17,7 @@ from misslink.event_loops import is_of_another_loop
 from misslink.io.network import check_network_settings
 from misslink.io.retry import retry_after_seconds
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, find_json_object
 from misslink.judge.config import NO_KEY_NEEDED, Price
 from misslink.judge.protocol import RetryableError
 
@@ -217,14 +217,6 @@ class ServerAddress:
     def keyless(self) -> bool:
         """Whether no key was given."""
         return self.key == NO_KEY_NEEDED
-
-    def require_key(self, judge: str) -> None:
-        """Raise InputError where the server is OpenAI's own and no key was given."""
-        if self.keyless and urlsplit(self.base_url).hostname == urlsplit(_OPENAI_URL).hostname:
-            raise InputError(
-                f"the judge {judge} has no key: set {self.key_name}, or for a server of your own "
-                "set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
-            )
 
     @property
     def is_azure(self) -> bool:
@@ -451,14 +443,14 @@ class ServerConnection:
     """A connection to a server, opened by the first request.
 
     It has no timeout for replies: the caller cancels a request, which leaves the server at once.
-    `judge` and `display_url` are the judge's name and the server's address for messages; `sent`
+    `judge` and `place` are the judge's name, and it with the server's address, for messages; `sent`
     counts the requests to a model since opening.
     """
 
     def __init__(self, judge: str, model: str, address: ServerAddress) -> None:
         self.sent = 0
         self.judge = judge
-        self.display_url = address.display_url
+        self.place = f"{judge} at {address.display_url}"
         self._model = model
         self._address = address
         self._http: openai.DefaultAsyncHttpxClient | None = None
@@ -485,9 +477,7 @@ class ServerConnection:
         """
         try:
             answer = await self.send("GET", "/models", timeout=_MODELS_TIMEOUT_S)
-            return parse_json_body(self.text(answer))
-        except RetryableError:
-            return None
+            return find_json_object(self.text(answer))
         except ServerError as error:
             # A key that may ask but not list models is refused here for its scope alone.
             is_of_key = error.status == _FORBIDDEN and "scope" not in str(error).lower()
@@ -526,7 +516,7 @@ class ServerConnection:
         return classify_failure(
             error,
             self.error_message(error),
-            f"{self.judge} at {self.display_url}",
+            self.place,
             answered=self._answered,
             model=self._model,
             address=self._address,
@@ -534,7 +524,7 @@ class ServerConnection:
 
     def unreachable(self, why: str) -> JudgeUnreachableError:
         """Return the error that says why this judge cannot be asked."""
-        return unreachable(f"{self.judge} at {self.display_url}", why)
+        return unreachable(self.place, why)
 
     def error_message(self, error: ServerError) -> str:
         """A server's complaint in its own words, shortened, without the key."""
@@ -554,7 +544,12 @@ class ServerConnection:
         """Return the HTTP client: the official one around it takes half as much CPU again."""
         if self._http is None:
             address = self._address
-            address.require_key(self.judge)
+            is_openai = urlsplit(address.base_url).hostname == urlsplit(_OPENAI_URL).hostname
+            if address.keyless and is_openai:
+                raise InputError(
+                    f"the judge {self.judge} has no key: set {address.key_name}, or for a server "
+                    "of your own set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
+                )
             name, scheme = ("api-key", "") if address.is_azure else ("Authorization", "Bearer ")
             self._http = open_http_client(
                 params=address.query,

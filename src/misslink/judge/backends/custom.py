@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,9 +131,7 @@ def as_judge(thing: Any, shown: str) -> Judge:
     return judge
 
 
-Scores = Callable[[list[tuple[str, str]]], Sequence[float]]
-
-
+@dataclass(eq=False, repr=False)
 class EntailmentJudge:
     """A judge that takes support from a model which scores pairs of a text and a claim.
 
@@ -149,30 +147,26 @@ class EntailmentJudge:
         It runs in a thread, one call at a time.
     threshold : float
         P(supported) from which a claim is called supported. Choose it on labels of your own.
-    identity : mapping or None
+    identity : mapping
         What the scores depend on, such as the model's version; JSON values.
     """
 
-    def __init__(
-        self,
-        name: str,
-        score: Scores,
-        *,
-        threshold: float = 0.5,
-        identity: Mapping[str, Any] | None = None,
-    ) -> None:
+    name: str
+    score: Callable[[list[tuple[str, str]]], Sequence[float]]
+    _: KW_ONLY
+    threshold: float = 0.5
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         self._words = HeuristicJudge()
-        self._score = score
-        self.name = name
-        self.threshold = threshold
-        self.identity: Mapping[str, Any] = {
-            "judge": name,
-            "threshold": threshold,
+        self.identity = {
+            "judge": self.name,
+            "threshold": self.threshold,
             "rules": self._words.identity["rules"],
-            **(identity or {}),
+            **(self.identity or {}),
         }
         self.info = JudgeInfo(
-            note=f"{name} judges support alone; relevance and references are matched by words",
+            note=f"{self.name} judges support alone; relevance and references are matched by words",
             max_concurrency=1,
         )
 
@@ -218,7 +212,7 @@ class EntailmentJudge:
         return sentences[chances.index(max(chances))]
 
     async def _chances(self, pairs: list[tuple[str, str]]) -> list[float]:
-        scores = [float(score) for score in await asyncio.to_thread(self._score, pairs)]
+        scores = [float(score) for score in await asyncio.to_thread(self.score, pairs)]
         if len(scores) != len(pairs) or not all(0 <= score <= 1 for score in scores):
             raise InputError(
                 f"the judge {self.name}: score returned {len(scores)} numbers for {len(pairs)} pairs,"

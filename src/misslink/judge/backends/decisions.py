@@ -23,9 +23,9 @@ from misslink.judge.backends import connection as http
 from misslink.judge.backends import decision_questions
 from misslink.judge.backends.decision_questions import DRAFTS, DecisionTask, Question
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, find_json_object, parse_usage
 from misslink.judge.examination import Examination
-from misslink.judge.protocol import Ask, JudgeInfo, Reply, RetryableError, total_usage
+from misslink.judge.protocol import Ask, JudgeInfo, Reply, total_usage
 from misslink.matching import rules_version
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
@@ -206,17 +206,18 @@ class HttpDecisions(DecisionServer):
         try:
             raw = valid_text(await connection.post(self.path, self.body(state, questions)))
         except http.ServerError as error:
-            if failure := connection.meaning(error):
-                raise failure from None
             complaint = connection.error_message(error)
-            if "decision" in complaint.lower() and "support" in complaint.lower():
-                raise connection.unreachable(f"it takes no decisions: {complaint}") from None
-            raise RefusedRequestError(complaint) from None
-        try:
-            document = parse_json_body(raw)
-        except RetryableError:
-            return Decisions(None, None, raw)
-        return Decisions(self.read(document.get("answers"), questions), _usage(document), raw)
+            failure = connection.meaning(error)
+            if (
+                failure is None
+                and "decision" in complaint.lower()
+                and "support" in complaint.lower()
+            ):
+                failure = connection.unreachable(f"it takes no decisions: {complaint}")
+            raise (failure or RefusedRequestError(complaint)) from None
+        document = find_json_object(raw) or {}
+        answers = self.read(document.get("answers"), questions)
+        return Decisions(answers, parse_usage(document.get("usage")), raw)
 
     async def check_reachable(self) -> None:
         """List the server's models, which costs nothing."""
@@ -225,10 +226,6 @@ class HttpDecisions(DecisionServer):
     async def close(self) -> None:
         """Close the connections."""
         await self.connection.close()
-
-
-def _usage(document: Mapping[str, Any]) -> Usage | None:
-    return parse_usage(document.get("usage"), "input_tokens", "output_tokens")
 
 
 def _openai_question(question: Question) -> Any:
@@ -304,7 +301,8 @@ class LangChainDecisions(DecisionServer):
             raise (failure or RefusedRequestError(message)) from None
         self.answered = True
         document = json.loads(response.model_dump_json())
-        return Decisions(document["answers"], _usage(document), response.model_dump_json())
+        usage = parse_usage(document.get("usage"))
+        return Decisions(document["answers"], usage, response.model_dump_json())
 
 
 def _langchain_questions() -> dict[str, Callable[..., Any]]:

@@ -296,7 +296,7 @@ def _parse_message(message: AIMessage, clean: Any) -> ParsedResponse:
     return ParsedResponse(
         content=clean(valid_text(str(content))),
         message=clean(json.dumps(message.content, default=str)),
-        usage=parse_usage(message.usage_metadata, "input_tokens", "output_tokens"),
+        usage=parse_usage(message.usage_metadata),
         refusal=clean(valid_text(str(refusal))) if refusal else None,
         reason=str(reason),
         logprobs=logprobs.get("content") if isinstance(logprobs, Mapping) else None,

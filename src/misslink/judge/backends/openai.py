@@ -245,7 +245,7 @@ def _parse_responses_body(body: str) -> ParsedResponse:
     return ParsedResponse(
         content=content,
         message="" if content else json.dumps(output),
-        usage=parse_usage(response.get("usage"), "input_tokens", "output_tokens"),
+        usage=parse_usage(response.get("usage")),
         refusal=valid_text(" ".join(refusals)) or None,
         reason=str(reason),
         tool_call=any(item.get("type") == "function_call" for item in items),

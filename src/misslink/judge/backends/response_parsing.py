@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -366,13 +367,22 @@ def parse_json_body(body: str) -> dict[str, object]:
     return read
 
 
+def find_json_object(body: str) -> dict[str, Any] | None:
+    """Return the JSON object that a body is; None where it is none."""
+    with contextlib.suppress(RetryableError):
+        return parse_json_body(body)
+    return None
+
+
 def no_answer(kind: str, sent: str) -> RetryableError:
     """Return the error of a server that answers with success, and not with what was asked."""
     excerpt = valid_text(sent[:EXCERPT_LENGTH])
     return RetryableError(f"the server sent no {kind}: {excerpt}", "server")
 
 
-def parse_usage(reported: Any, prompt: str, completion: str) -> Usage | None:
+def parse_usage(
+    reported: Any, prompt: str = "input_tokens", completion: str = "output_tokens"
+) -> Usage | None:
     """Return the usage reported under these names; a strange count is missing, not zero."""
     if not isinstance(reported, dict):
         return None

@@ -237,7 +237,6 @@ class BatchQueue:
                         lambda: self.service.upload(name, batch_file.file),
                         "take the file of a batch",
                     )
-                batch_file.file.close()
                 await self._create(file, calls)
 
     async def _create(self, file: str, calls: Calls) -> None:
@@ -477,9 +476,8 @@ class BatchQueue:
                 if error.status in missing:
                     raise
                 if error.status in _NOT_FOUND_STATUSES:
-                    server = f"{self._connection.judge} at {self._connection.display_url}"
                     raise InputError(
-                        f"the server of {server} has no batch API (/files and /batches); "
+                        f"the server of {self._connection.place} has no batch API (/files and /batches); "
                         "use --engine local"
                     ) from None
                 meaning = self._connection.meaning(error)

@@ -20,6 +20,7 @@ from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
     ServerDocument,
     decode_body,
+    find_json_object,
     parse_json_body,
 )
 from misslink.judge.middleware.sqlite_store import CACHE_FORMAT, CacheStore, utc_now
@@ -65,10 +66,7 @@ class BatchLine(ServerDocument):
     @classmethod
     def read(cls, raw: bytes) -> BatchLine | None:
         """Parse a line; None where it is not a line of a batch."""
-        try:
-            return cls.of(parse_json_body(decode_body(raw)))
-        except RetryableError:
-            return None
+        return cls.of(find_json_object(decode_body(raw)))
 
 
 def input_line(key: str, path: str, body: dict[str, Any]) -> bytes:
@@ -201,10 +199,8 @@ class BatchService:
             except Exception as error:  # noqa: BLE001 (whatever the package of the HTTP client raises)
                 raise _invalid(f"file {file} broke off: {type(error).__name__}") from None
         if remainder:
-            try:
-                parse_json_body(decode_body(bytes(remainder)))
-            except RetryableError:
-                raise _invalid(f"file {file} broke off in the middle of a line") from None
+            if find_json_object(decode_body(bytes(remainder))) is None:
+                raise _invalid(f"file {file} broke off in the middle of a line")
             yield bytes(remainder)
 
     async def _state(self, method: str, path: str, **options: Any) -> BatchState:
