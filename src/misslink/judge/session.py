@@ -12,8 +12,7 @@ from misslink.calibration_document import JudgeUsage
 from misslink.documents import Cascade, CascadeStage, Judging
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.io.manifest import display_path
-from misslink.judge.backends.custom import check_judge, foreign_options, load_custom_judge
-from misslink.judge.backends.decisions import is_decision_model, judge_from_model
+from misslink.judge.backends.custom import as_judge, foreign_options, load_custom_judge
 from misslink.judge.backends.heuristic import HeuristicJudge
 from misslink.judge.batch.judge import BatchJudge
 from misslink.judge.config import DEFAULT_CACHE, DEFAULTS, JudgeConfig, Price, is_custom_judge
@@ -328,10 +327,9 @@ def create_judge(judge: str | Judge, terms: JudgeConfig) -> Judge:
     InputError
         There is no such judge, or it lacks something.
     """
-    bare = _create_by_name(judge, terms) if isinstance(judge, str) else judge
-    bare = judge_from_model(bare) if is_decision_model(bare) else bare
-    check_judge(bare, judge if isinstance(judge, str) else "the object given as judge")
-    return bare
+    if isinstance(judge, str):
+        return as_judge(_create_by_name(judge, terms), judge)
+    return as_judge(judge, "the object given as judge")
 
 
 def _create_by_name(spec: str, terms: JudgeConfig) -> Judge:

@@ -242,13 +242,16 @@ def test_a_verdict_carries_the_probability_of_its_labels(judge_server, opening):
     assert reply.chance("claims.1.support", "supported") == pytest.approx(0.1)
     assert reply.chance("passages.0.relevant", "true") == pytest.approx(0.8)
     assert all(sum(of.values()) == pytest.approx(1) for of in reply.probabilities.values())
-    assert judge.abilities["gives_logprobs"] is True
+    assert judge.info.abilities["gives_logprobs"] is True
 
 
 def test_a_server_that_takes_logprobs_and_gives_none_is_known_for_it(judge_server, opening):
     judge, (reply,) = in_turn(judge_server, 1, opening)
     assert reply.probabilities == {}
-    assert (judge.abilities["gives_logprobs"], judge.abilities["logprobs"]) == (False, True)
+    assert (judge.info.abilities["gives_logprobs"], judge.info.abilities["logprobs"]) == (
+        False,
+        True,
+    )
 
 
 def test_a_server_that_refuses_logprobs_is_not_asked_for_them_again(judge_server, opening):
@@ -294,7 +297,7 @@ def test_a_server_that_ignores_the_format_is_told_the_schema_from_then_on(
     judge, found = in_turn(judge_server, 3, opening)
     assert [reply.parsed is None for reply in found] == [True, False, False]
     assert judge.info.structure == "plain"
-    assert judge.abilities["structure"] == "json_schema"  # an inference, so for this run only
+    assert judge.info.abilities["structure"] == "json_schema"  # an inference, so for this run only
     sent = judge_server.calls[1].body
     assert "JSON object of this schema" in (sent.get("messages") or sent["input"])[0]["content"]
 
@@ -318,10 +321,10 @@ def test_a_first_reply_that_does_not_fit_changes_no_wording(judge_server, openin
 def test_what_a_server_seems_to_ignore_is_asked_for_by_the_next_run_again(judge_server, opening):
     judge_server.script = after(1, lambda _: "The sky is blue.")
     first, _ = in_turn(judge_server, 2, opening)
-    assert (first.info.structure, first.abilities["structure"]) == ("plain", "json_schema")
+    assert (first.info.structure, first.info.abilities["structure"]) == ("plain", "json_schema")
 
     async def second(judge):
-        judge.learn(first.abilities)
+        judge.learn(first.info.abilities)
         await judge.ask(small_ask(3))
         return judge.info.structure
 
@@ -344,7 +347,7 @@ def test_a_server_that_fails_at_the_answer_format_is_asked_without(judge_server,
     found, judge = with_judge(judge_server, use, opening)
     assert all(reply.parsed for reply in found)
     assert [call.status for call in judge_server.calls] == [500, 500, 200, 200, 200]
-    assert (judge.info.structure, judge.abilities["structure"]) == ("plain", "json_schema")
+    assert (judge.info.structure, judge.info.abilities["structure"]) == ("plain", "json_schema")
 
 
 def test_a_throttled_run_gets_on_with_a_server_that_fails_at_the_answer_format(judge_server):
@@ -455,7 +458,7 @@ def test_what_was_found_out_is_learnt_by_the_next_judge(judge_server, opening):
     async def first(judge):
         await judge.check_reachable()
         await judge.ask(small_ask(1))
-        return judge.abilities
+        return judge.info.abilities
 
     known = with_judge(judge_server, first, opening)
     assert json.loads(json.dumps(known)) == known
@@ -465,7 +468,7 @@ def test_what_was_found_out_is_learnt_by_the_next_judge(judge_server, opening):
     async def second(judge):
         judge.learn(known)
         found = await asyncio.gather(*(judge.ask(small_ask(n)) for n in range(3)))
-        return found, judge.abilities
+        return found, judge.info.abilities
 
     calls = len(judge_server.calls)
     found, again = with_judge(judge_server, second, opening)
@@ -501,7 +504,7 @@ def test_what_was_learnt_and_is_no_longer_true_is_found_out_anew(judge_server):
 def test_abilities_that_are_none_are_not_believed(known):
     judge = open_openai("m", base_url="http://localhost:1/v1")
     judge.learn(known)
-    assert (judge.price, judge.context_length, judge.abilities) == (None, None, {})
+    assert (judge.price, judge.context_length, judge.info.abilities) == (None, None, {})
 
 
 def test_a_server_without_a_list_of_models_is_normal(judge_server, opening):

@@ -287,6 +287,15 @@ def test_lower_limits_of_a_server_are_learned_from_its_refusal(judge_server, kin
     assert LIMITS == {"questions": 400, "choices": 255}
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_limit_that_no_question_can_meet_ends_the_asking(judge_server, kind):
+    """A scale has five levels, whatever a server takes."""
+    judge_server.limits = {"questions": 400, "choices": 2}
+    (reply,) = asking(opened(judge_server, kind), small_ask(1))
+    assert reply.problem.startswith("the judge refused the question")
+    assert sum(call.status == 400 for call in judge_server.calls) == 2
+
+
 class OneAtATime:
     """Refuses one request in words of ours, and notes what it answered."""
 

@@ -85,7 +85,7 @@ def test_what_was_found_out_is_learnt_again(judge_server):
     _, first = ask_once(judge_server)
     judge_server.calls.clear()
     second = open_langchain(SPEC, base_url=judge_server.url)
-    second.info.learn(first.abilities)
+    second.info.learn(first.info.abilities)
     ask_all(judge_server, small_ask(2), judge=second)
     assert [call.status for call in judge_server.calls] == [200]
 
@@ -214,7 +214,7 @@ def test_a_class_without_structured_answers_is_asked_in_words_at_once():
     reply = asyncio.run(judge.ask(small_ask(1)))
     assert reply.parsed.response == "evades"
     assert judge.info.structure == "plain"
-    assert judge.abilities["temperature"] is True
+    assert judge.info.abilities["temperature"] is True
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,9 @@ from honest_judge import honest, small_ask
 from judge_faults import after, broken_json, error_body, reset, status
 from judge_server import JudgeServer, as_chat, completion, response
 from misslink.errors import InputError
-from misslink.judge.backends.openai import RESPONSES, open_openai, open_responses
+from misslink.judge.backends.openai import ResponsesJudge, open_openai, open_responses
+from misslink.judge.backends.response_parsing import WITHHELD
+from misslink.judge.examination import Examination
 from misslink.judge.middleware.long_context import estimate_ask_tokens
 from misslink.judge.protocol import RetryableError
 
@@ -345,7 +347,7 @@ def ask(server, script=None):
 
 
 def read(**body):
-    return RESPONSES.read(json.dumps(body))
+    return ResponsesJudge.parse(json.dumps(body))
 
 
 def message(*parts):
@@ -391,7 +393,8 @@ def test_what_the_model_reasoned_is_not_what_it_said():
 
 
 def test_a_withheld_response_is_known_as_such():
-    assert read(output=[], incomplete_details={"reason": "content_filter"}).withheld
+    said = read(output=[], incomplete_details={"reason": "content_filter"})
+    assert said.reply(Examination).problem.startswith(WITHHELD)
 
 
 @pytest.mark.parametrize(
@@ -403,9 +406,8 @@ def test_a_withheld_response_is_known_as_such():
     ],
 )
 def test_a_failed_response_says_nothing_and_why(body):
-    said = read(**body)
-    assert isinstance(said, str)
-    assert "upstream is down" in said
+    with pytest.raises(RetryableError, match="upstream is down"):
+        read(**body)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from misslink.judge.backends.response_parsing import (
     decode_body,
     extract_answer,
     parse_completion,
-    reply_from_completion,
 )
+from misslink.judge.protocol import RetryableError
 from misslink.types import Usage
 
 
@@ -27,13 +27,17 @@ PLAIN = '{"label": "yes", "score": 3}'
 EXPECTED = Said(label="yes", score=3)
 
 
+def reply_of(body):
+    return parse_completion(body).reply(Said)
+
+
 def completion(message, finish="stop", **more):
     return json.dumps({"choices": [{"message": message, "finish_reason": finish}], **more})
 
 
 def test_a_completion_carries_parsed_raw_and_usage():
     body = completion({"content": PLAIN}, usage={"prompt_tokens": 7, "completion_tokens": 2})
-    reply = reply_from_completion(body, Said)
+    reply = reply_of(body)
     assert (reply.parsed, reply.raw) == (EXPECTED, PLAIN)
     assert reply.usage == Usage(prompt_tokens=7, completion_tokens=2)
     assert reply.problem is None
@@ -41,7 +45,7 @@ def test_a_completion_carries_parsed_raw_and_usage():
 
 def test_content_in_parts_is_joined():
     parts = [{"type": "text", "text": PLAIN[:9]}, {"type": "text", "text": PLAIN[9:]}]
-    assert reply_from_completion(completion({"content": parts}), Said).parsed == EXPECTED
+    assert reply_of(completion({"content": parts})).parsed == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -62,7 +66,7 @@ def test_content_in_parts_is_joined():
     ],
 )
 def test_an_unreadable_completion_says_why_and_is_known_to_have_come(message, finish, why):
-    reply = reply_from_completion(completion(message, finish), Said)
+    reply = reply_of(completion(message, finish))
     assert reply.parsed is None
     assert why in reply.problem
     assert reply.raw
@@ -73,18 +77,18 @@ REFUSAL = "I'm sorry, but I can't help with that."
 
 
 def test_a_refusal_sent_as_the_reply_is_one():
-    reply = reply_from_completion(completion({"content": REFUSAL}), Said)
+    reply = reply_of(completion({"content": REFUSAL}))
     assert (reply.parsed, reply.raw) == (None, REFUSAL)
     assert reply.problem == f"{DECLINED}: {REFUSAL}"
 
 
 def test_words_of_refusal_beside_json_are_none():
     beside = f'{REFUSAL} {{"label": 7}}'
-    assert "does not fit" in reply_from_completion(completion({"content": beside}), Said).problem
+    assert "does not fit" in reply_of(completion({"content": beside})).problem
 
 
 def test_a_readable_answer_stands_although_the_limit_was_reached():
-    assert reply_from_completion(completion({"content": PLAIN}, "length"), Said).parsed == EXPECTED
+    assert reply_of(completion({"content": PLAIN}, "length")).parsed == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -101,20 +105,19 @@ def test_a_readable_answer_stands_although_the_limit_was_reached():
     ],
 )
 def test_a_body_without_a_completion_counts_as_nothing(body):
-    reply = reply_from_completion(body, Said)
-    assert reply.problem
-    assert not reply.came
+    with pytest.raises(RetryableError, match="the server"):
+        parse_completion(body)
 
 
 def test_usage_of_a_strange_shape_is_missing_not_zero():
     body = completion({"content": PLAIN}, usage={"prompt_tokens": "many"})
-    assert reply_from_completion(body, Said).usage == Usage()
-    assert reply_from_completion(completion({"content": PLAIN}, usage=[1]), Said).usage is None
+    assert reply_of(body).usage == Usage()
+    assert reply_of(completion({"content": PLAIN}, usage=[1])).usage is None
 
 
 def test_what_a_model_thought_in_a_field_of_its_own_is_no_answer():
     message = {"content": "", "reasoning_content": PLAIN, "reasoning": PLAIN}
-    reply = reply_from_completion(completion(message), Said)
+    reply = reply_of(completion(message))
     assert reply.parsed is None
     assert "reasoning_content" in reply.raw
 
@@ -126,11 +129,11 @@ def test_parts_without_text_are_passed_over():
         "x",
         {"type": "text", "text": PLAIN},
     ]
-    assert reply_from_completion(completion({"content": parts}), Said).parsed == EXPECTED
+    assert reply_of(completion({"content": parts})).parsed == EXPECTED
 
 
 def test_half_characters_become_question_marks_that_a_file_can_hold():
-    reply = reply_from_completion(completion({"content": PLAIN.replace("yes", "\ud83d")}), Said)
+    reply = reply_of(completion({"content": PLAIN.replace("yes", "\ud83d")}))
     assert reply.parsed.label == "?"
     reply.raw.encode()
 
@@ -138,21 +141,21 @@ def test_half_characters_become_question_marks_that_a_file_can_hold():
 @pytest.mark.parametrize("bad", [b"\xff", b"\xc3", b"\xed\xa0\xbd", b"\xf0\x9f"])
 def test_a_reply_that_is_no_utf8_is_unreadable_and_is_known_to_have_come(bad):
     body = completion({"content": PLAIN}, usage={"prompt_tokens": 7}).encode()
-    reply = reply_from_completion(decode_body(body.replace(b"yes", bad)), Said)
+    reply = reply_of(decode_body(body.replace(b"yes", bad)))
     assert (reply.parsed, reply.problem) == (None, "the reply is not valid UTF-8")
     assert reply.came
     assert reply.usage.prompt_tokens == 7
     reply.raw.encode()
     # Elsewhere than in its words it does not matter.
     beside = body.replace(b'"stop"', b'"stop", "x": "' + bad + b'"')
-    assert reply_from_completion(decode_body(beside), Said).parsed == EXPECTED
+    assert reply_of(decode_body(beside)).parsed == EXPECTED
 
 
 @pytest.mark.parametrize("body", [b"\xff", b'"\xff"', b'{"error": "\xff"}'])
 def test_what_a_body_of_another_kind_says_can_be_written(body):
-    reply = reply_from_completion(decode_body(body), Said)
-    assert not reply.came
-    reply.problem.encode()
+    with pytest.raises(RetryableError) as raised:
+        parse_completion(decode_body(body))
+    raised.value.problem.encode()
 
 
 class Nested(BaseModel):
@@ -169,9 +172,8 @@ def test_of_json_that_breaks_off_the_first_cause_is_told_and_not_that_of_a_part(
 
 def test_a_choice_that_is_an_error_counts_as_nothing():
     choice = {"message": {"content": None}, "error": {"message": "overloaded"}}
-    reply = reply_from_completion(json.dumps({"choices": [choice]}), Said)
-    assert not reply.came
-    assert "overloaded" in reply.problem
+    with pytest.raises(RetryableError, match="overloaded"):
+        parse_completion(json.dumps({"choices": [choice]}))
 
 
 @pytest.mark.parametrize(

@@ -226,7 +226,7 @@ def test_a_fault_of_our_own_ends_the_run_and_fails_no_verdict(server, tmp_path, 
         raise KeyError("ours")
 
     with monkeypatch.context() as patched:
-        patched.setattr(BatchQueue, "_log_progress", fault)
+        patched.setattr(BatchQueue, "_state", fault)
         with pytest.raises(
             JudgeUnreachableError, match=r"failed unexpectedly \(KeyError: 'ours'\)"
         ):

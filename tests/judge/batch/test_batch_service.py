@@ -10,6 +10,7 @@ from misslink.judge.backends.connection import ServerError, http_status
 from misslink.judge.backends.openai import open_openai
 from misslink.judge.batch.queue import BatchQueue, BatchTiming
 from misslink.judge.batch.service import BatchLine, BatchService, BatchState, input_line
+from misslink.judge.protocol import RetryableError
 
 
 def with_service(server, work):
@@ -41,7 +42,7 @@ def test_a_file_that_ends_in_the_middle_of_a_line_broke_off(server, end):
     async def read(service):
         return [line async for line in service.lines("file-x")]
 
-    with pytest.raises(ValueError, match="file-x broke off in the middle of a line"):
+    with pytest.raises(RetryableError, match="file-x broke off in the middle of a line"):
         with_service(server, read)
 
 
@@ -51,7 +52,7 @@ def test_a_file_that_is_shorter_than_was_said_broke_off(server):
     async def read(service):
         return [line async for line in service.lines("file-x")]
 
-    with pytest.raises(ValueError, match="file-x broke off"):
+    with pytest.raises(RetryableError, match="file-x broke off"):
         with_service(server, read)
 
 
@@ -63,7 +64,7 @@ def test_an_answer_that_is_none_is_told(server, sent):
         lambda service: service.create("file-0", "/chat/completions"),
         lambda service: service.retrieve("batch_0"),
     ):
-        with pytest.raises(ValueError, match=r"\w"):
+        with pytest.raises(RetryableError, match=r"\w"):
             with_service(server, work)
 
 
@@ -151,17 +152,20 @@ def test_a_line_is_one_line_whatever_it_asks(text):
 
 
 def a_queue():
-    return BatchQueue(None, None, BatchTiming(0, 0, 0), "/chat/completions", 0, lambda _: None)
+    return BatchQueue(
+        BatchService(None, 0.0), None, BatchTiming(0, 0, 0), "/chat/completions", 0, lambda _: None
+    )
 
 
 def test_nothing_goes_out_while_answers_are_read_however_slowly_they_come():
     async def within():
         flow = a_queue()
-        with flow.reading():
-            quiet = asyncio.create_task(flow.wait_until_idle())
-            for _ in range(200):
-                await asyncio.sleep(0)
-            waited = not quiet.done()
+        flow.reading += 1
+        quiet = asyncio.create_task(flow.wait_until_idle())
+        for _ in range(200):
+            await asyncio.sleep(0)
+        waited = not quiet.done()
+        flow.reading -= 1
         await quiet
         return waited
 

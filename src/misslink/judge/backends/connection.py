@@ -17,7 +17,7 @@ from misslink.event_loops import is_of_another_loop
 from misslink.io.network import check_network_settings
 from misslink.io.retry import retry_after_seconds
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, parse_json_body
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, find_json_object
 from misslink.judge.config import NO_KEY_NEEDED, Price
 from misslink.judge.protocol import RetryableError
 
@@ -42,7 +42,6 @@ _UNREACHABLE_ERRORS = (
     *("ConnectError", "ConnectTimeout", "UnsupportedProtocol", "ClientConnectorError"),
     *("ProxyError", "RedirectError"),
 )
-_TIMEOUT_NAME = re.compile(r"timeout", re.IGNORECASE)
 _BROKEN_CONNECTION_NAME = re.compile(
     r"^(APIConnection|RemoteProtocol|Read|Write|Protocol|Connection|ClientPayload"
     r"|Server|IncompleteRead|ClientOS|JSONDecode|APIResponseValidation).*Error$"
@@ -73,8 +72,7 @@ def classify_failure(
     status = http_status(error) or 0
     chain = list(_exception_chain(error))
     headers = [getattr(getattr(link, "response", None), "headers", None) for link in chain]
-    sent = [header for header in headers if header is not None]
-    after = retry_after_seconds(sent[0]) if sent else None
+    after = retry_after_seconds(next((sent for sent in headers if sent is not None), {}))
     wait = "" if after is None else f" and asks to wait {after:g} s"
     codes = [str(getattr(link, name, "")) for link in chain for name in ("code", "type")]
     told = " ".join((message, *codes))
@@ -112,14 +110,23 @@ def unreachable(judge: str, why: str) -> JudgeUnreachableError:
 def _connection_failure(
     error: Exception, message: str, answered: bool, url: str
 ) -> RetryableError | str | None:
-    names = [type(link).__name__ for link in _exception_chain(error)]
-    if any(name in _UNREACHABLE_ERRORS for name in names):
+    """Why there is no reply: a redirect, a certificate, the proxy, the server, or the time."""
+    texts = {type(link).__name__: str(link) for link in _exception_chain(error)}
+    if any(name in _UNREACHABLE_ERRORS for name in texts):
         if answered:
             return RetryableError("the connection is refused now", "absent")
-        return _why_unreachable(error, url)
-    if any(_TIMEOUT_NAME.search(name) for name in names):
+        if "RedirectError" in texts:
+            return texts["RedirectError"]
+        if any("CERTIFICATE_VERIFY_FAILED" in text for text in texts.values()):
+            return _UNTRUSTED
+        scheme = url.partition(":")[0] or "https"
+        for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"):
+            if os.environ.get(name):
+                return f"{_UNREACHABLE}, or correct the proxy in {name}"
+        return _UNREACHABLE
+    if any("timeout" in name.lower() for name in texts):
         return RetryableError("no reply came in time", "time")
-    if any(map(_BROKEN_CONNECTION_NAME.match, names)) or is_of_another_loop(error):
+    if any(map(_BROKEN_CONNECTION_NAME.match, texts)) or is_of_another_loop(error):
         return RetryableError(f"the connection broke before a reply came: {message}", "connection")
     return None
 
@@ -150,20 +157,6 @@ def _exception_chain(error: BaseException) -> Iterator[BaseException]:
         seen.append(link)
         yield link
         link = link.__cause__ or link.__context__
-
-
-def _why_unreachable(error: Exception, url: str = "") -> str:
-    """Why there is no connection: a redirect, a certificate, the proxy, or the server."""
-    texts = {type(link).__name__: str(link) for link in _exception_chain(error)}
-    if "RedirectError" in texts:
-        return texts["RedirectError"]
-    if any("CERTIFICATE_VERIFY_FAILED" in text for text in texts.values()):
-        return _UNTRUSTED
-    scheme = url.partition(":")[0] or "https"
-    for name in (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY"):
-        if os.environ.get(name):
-            return f"{_UNREACHABLE}, or correct the proxy in {name}"
-    return _UNREACHABLE
 
 
 _BASE_URL = "the judge's base URL (OPENAI_BASE_URL or --base-url)"
@@ -225,14 +218,6 @@ class ServerAddress:
         """Whether no key was given."""
         return self.key == NO_KEY_NEEDED
 
-    def require_key(self, judge: str) -> None:
-        """Raise InputError where the server is OpenAI's own and no key was given."""
-        if self.keyless and urlsplit(self.base_url).hostname == urlsplit(_OPENAI_URL).hostname:
-            raise InputError(
-                f"the judge {judge} has no key: set {self.key_name}, or for a server of your own "
-                "set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
-            )
-
     @property
     def is_azure(self) -> bool:
         """Whether it is one of Azure's classic addresses, which take the key in another header."""
@@ -273,9 +258,8 @@ def resolve_address(base_url: str | None, api_key: str | None) -> ServerAddress:
     InputError
         It is no address, or the key cannot be one.
     """
-    url = (base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL).strip()
-    key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
-    return ServerAddress.of(url, key, "OPENAI_API_KEY")
+    url = _setting("OPENAI_BASE_URL", base_url, _OPENAI_URL)
+    return ServerAddress.of(url, _setting("OPENAI_API_KEY", api_key), "OPENAI_API_KEY")
 
 
 def azure_address(deployment: str, endpoint: str | None, api_key: str | None) -> ServerAddress:
@@ -286,15 +270,15 @@ def azure_address(deployment: str, endpoint: str | None, api_key: str | None) ->
     InputError
         The endpoint, the key or the API version is missing, or cannot be one.
     """
-    given = {
-        "AZURE_OPENAI_ENDPOINT": endpoint or "",
-        "AZURE_OPENAI_API_KEY": api_key or "",
-        "OPENAI_API_VERSION": "",
+    base, query = split_address(_setting("AZURE_OPENAI_ENDPOINT", endpoint))
+    key = _setting("AZURE_OPENAI_API_KEY", api_key)
+    version = _setting("OPENAI_API_VERSION") or query.get("api-version", "")
+    needed = {
+        "AZURE_OPENAI_ENDPOINT": base,
+        "AZURE_OPENAI_API_KEY": key,
+        "OPENAI_API_VERSION": version,
     }
-    given = {name: (value or os.environ.get(name) or "").strip() for name, value in given.items()}
-    base, query = split_address(given["AZURE_OPENAI_ENDPOINT"])
-    given["OPENAI_API_VERSION"] = given["OPENAI_API_VERSION"] or query.get("api-version", "")
-    missing = [name for name, value in given.items() if not value]
+    missing = [name for name, value in needed.items() if not value]
     if missing:
         raise InputError(
             f"the judge azure:{deployment} needs {', '.join(missing)}; set it as the page of the "
@@ -302,9 +286,13 @@ def azure_address(deployment: str, endpoint: str | None, api_key: str | None) ->
         )
     resource = base.partition("/openai")[0]
     base = f"{resource}/openai/deployments/{quote(deployment, safe='')}"
-    key = given["AZURE_OPENAI_API_KEY"]
     address = ServerAddress.of(base, key, "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT")
-    return replace(address, query={"api-version": given["OPENAI_API_VERSION"]})
+    return replace(address, query={"api-version": version})
+
+
+def _setting(variable: str, given: str | None = None, default: str = "") -> str:
+    """What is given, or else in an environment variable."""
+    return (given or os.environ.get(variable) or default).strip()
 
 
 def public_url(url: str, source: str = _BASE_URL) -> str:
@@ -360,11 +348,9 @@ def parse_model_listing(listing: Any, model: str) -> tuple[int | None, Price | N
         return None, None
     (entry,) = named
     meta = entry.get("meta")
-    lengths = [
-        part.get(name)
-        for name in _CONTEXT_LENGTH_KEYS
-        for part in (entry, meta if isinstance(meta, dict) else {})
-    ]
+    lengths = map(
+        ({**meta, **entry} if isinstance(meta, dict) else entry).get, _CONTEXT_LENGTH_KEYS
+    )
     valid_lengths = [length for length in lengths if type(length) is int and length > 0]
     # OpenRouter's prices are of a token; below zero means unknown.
     return next(iter(valid_lengths), None), parse_price(entry.get("pricing"), _MILLION)
@@ -457,14 +443,14 @@ class ServerConnection:
     """A connection to a server, opened by the first request.
 
     It has no timeout for replies: the caller cancels a request, which leaves the server at once.
-    `judge` and `display_url` are the judge's name and the server's address for messages; `sent`
+    `judge` and `place` are the judge's name, and it with the server's address, for messages; `sent`
     counts the requests to a model since opening.
     """
 
     def __init__(self, judge: str, model: str, address: ServerAddress) -> None:
         self.sent = 0
         self.judge = judge
-        self.display_url = address.display_url
+        self.place = f"{judge} at {address.display_url}"
         self._model = model
         self._address = address
         self._http: openai.DefaultAsyncHttpxClient | None = None
@@ -491,6 +477,7 @@ class ServerConnection:
         """
         try:
             answer = await self.send("GET", "/models", timeout=_MODELS_TIMEOUT_S)
+            return find_json_object(self.text(answer))
         except ServerError as error:
             # A key that may ask but not list models is refused here for its scope alone.
             is_of_key = error.status == _FORBIDDEN and "scope" not in str(error).lower()
@@ -499,7 +486,6 @@ class ServerConnection:
                 if isinstance(meaning, JudgeUnreachableError):
                     raise meaning from None
             return None  # many servers do not list their models
-        return parse_json_body(self.text(answer))
 
     async def send(self, method: str, path: str, *, stream: bool = False, **options: Any) -> Any:
         """Send a request, once; return the response of the HTTP client, read unless it is a `stream`.
@@ -530,7 +516,7 @@ class ServerConnection:
         return classify_failure(
             error,
             self.error_message(error),
-            f"{self.judge} at {self.display_url}",
+            self.place,
             answered=self._answered,
             model=self._model,
             address=self._address,
@@ -538,7 +524,7 @@ class ServerConnection:
 
     def unreachable(self, why: str) -> JudgeUnreachableError:
         """Return the error that says why this judge cannot be asked."""
-        return unreachable(f"{self.judge} at {self.display_url}", why)
+        return unreachable(self.place, why)
 
     def error_message(self, error: ServerError) -> str:
         """A server's complaint in its own words, shortened, without the key."""
@@ -558,7 +544,12 @@ class ServerConnection:
         """Return the HTTP client: the official one around it takes half as much CPU again."""
         if self._http is None:
             address = self._address
-            address.require_key(self.judge)
+            is_openai = urlsplit(address.base_url).hostname == urlsplit(_OPENAI_URL).hostname
+            if address.keyless and is_openai:
+                raise InputError(
+                    f"the judge {self.judge} has no key: set {address.key_name}, or for a server "
+                    "of your own set OPENAI_BASE_URL (or --base-url), say http://localhost:8000/v1"
+                )
             name, scheme = ("api-key", "") if address.is_azure else ("Authorization", "Bearer ")
             self._http = open_http_client(
                 params=address.query,

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,7 @@ def load_custom_judge(spec: str, options: Mapping[str, Any] | None = None) -> Ju
         )
     module = import_target(target, Path.cwd())
     thing = resolve_attribute(module, name, target)
-    judge = _create_judge(thing, spec, options or {})
-    judge = judge_from_model(judge) if is_decision_model(judge) else judge
-    check_judge(judge, spec)
+    judge = as_judge(_create_judge(thing, spec, options or {}), spec)
     for part in ("ask", "close"):
         if not inspect.iscoroutinefunction(getattr(judge, part)):
             raise InputError(f"{spec}: its {part} must be a function declared with  async def")
@@ -82,12 +80,11 @@ class CustomJudge(JudgeLayer):
 def _create_judge(thing: Any, spec: str, options: Mapping[str, Any]) -> Any:
     """The judge that `thing` is or makes."""
     is_judge = not inspect.isclass(thing) and (hasattr(thing, "ask") or is_decision_model(thing))
-    if is_judge or not callable(thing):
-        if options:
-            raise InputError(f"the judge {spec} has no {', '.join(options)}; leave it out")
-        return thing
-    if foreign := foreign_options(thing, options):
+    is_made = callable(thing) and not is_judge
+    if foreign := foreign_options(thing, options) if is_made else [*options]:
         raise InputError(f"the judge {spec} has no {', '.join(foreign)}; leave it out")
+    if not is_made:
+        return thing
     try:
         return thing(**options)
     except InputError:
@@ -109,8 +106,15 @@ def foreign_options(factory: Callable[..., Any], options: Mapping[str, Any]) -> 
     return [option for option in options if option not in taken]
 
 
-def check_judge(judge: Any, shown: str) -> None:
-    """Raise an InputError where an object, `shown` so in messages, lacks what every judge has."""
+def as_judge(thing: Any, shown: str) -> Judge:
+    """Return an object, `shown` so in messages, as a judge: LangChain's decision models are asked by one.
+
+    Raises
+    ------
+    InputError
+        It lacks what every judge has.
+    """
+    judge: Judge = judge_from_model(thing) if is_decision_model(thing) else thing
     lacking = [part for part in _REQUIRED_MEMBERS if not hasattr(judge, part)]
     if lacking:
         raise InputError(
@@ -124,17 +128,16 @@ def check_judge(judge: Any, shown: str) -> None:
             f"{shown}: its identity must be a mapping of JSON values, such as "
             f'{{"model": "mine", "version": 1}} ({problem})'
         ) from None
+    return judge
 
 
-Scores = Callable[[list[tuple[str, str]]], Sequence[float]]
-
-
+@dataclass(eq=False, repr=False)
 class EntailmentJudge:
     """A judge that takes support from a model which scores pairs of a text and a claim.
 
     The answer is split into sentences, each compared with each passage. The best passage decides,
     and its best sentence is the quote. Relevance and references are judged by words, as the
-    heuristic judge does; so is what contradicts a claim among those that are not supported.
+    heuristic judge does.
 
     Parameters
     ----------
@@ -144,30 +147,26 @@ class EntailmentJudge:
         It runs in a thread, one call at a time.
     threshold : float
         P(supported) from which a claim is called supported. Choose it on labels of your own.
-    identity : mapping or None
+    identity : mapping
         What the scores depend on, such as the model's version; JSON values.
     """
 
-    def __init__(
-        self,
-        name: str,
-        score: Scores,
-        *,
-        threshold: float = 0.5,
-        identity: Mapping[str, Any] | None = None,
-    ) -> None:
+    name: str
+    score: Callable[[list[tuple[str, str]]], Sequence[float]]
+    _: KW_ONLY
+    threshold: float = 0.5
+    identity: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
         self._words = HeuristicJudge()
-        self._score = score
-        self.name = name
-        self.threshold = threshold
-        self.identity: Mapping[str, Any] = {
-            "judge": name,
-            "threshold": threshold,
+        self.identity = {
+            "judge": self.name,
+            "threshold": self.threshold,
             "rules": self._words.identity["rules"],
-            **(identity or {}),
+            **(self.identity or {}),
         }
         self.info = JudgeInfo(
-            note=f"{name} judges support alone; relevance and references are matched by words",
+            note=f"{self.name} judges support alone; relevance and references are matched by words",
             max_concurrency=1,
         )
 
@@ -196,12 +195,10 @@ class EntailmentJudge:
                 "supported": chance,
                 "unsupported": 1 - chance,
             }
-            decided: dict[str, Any] = {}
+            decided: dict[str, Any] = {"support": "unsupported", "quotes": ()}
             if chance >= self.threshold:
                 quote = await self._best_sentence(passages[row.index(chance)], claim.text)
                 decided = {"support": "supported", "quotes": (quote,)}
-            elif claim.support == "supported":
-                decided = {"support": "unsupported", "quotes": ()}
             claims.append(claim.model_copy(update=decided))
         parsed = examination.model_copy(update={"claims": tuple(claims)})
         return replace(reply, parsed=parsed, probabilities=probabilities)
@@ -215,7 +212,7 @@ class EntailmentJudge:
         return sentences[chances.index(max(chances))]
 
     async def _chances(self, pairs: list[tuple[str, str]]) -> list[float]:
-        scores = [float(score) for score in await asyncio.to_thread(self._score, pairs)]
+        scores = [float(score) for score in await asyncio.to_thread(self.score, pairs)]
         if len(scores) != len(pairs) or not all(0 <= score <= 1 for score in scores):
             raise InputError(
                 f"the judge {self.name}: score returned {len(scores)} numbers for {len(pairs)} pairs,"

@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from misslink.judge.backends import connection as http
 from misslink.judge.backends import decision_questions
 from misslink.judge.backends.decision_questions import DRAFTS, DecisionTask, Question
 from misslink.judge.backends.request_format import REFUSAL_MESSAGE
-from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, parse_json_body, parse_usage
+from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, find_json_object, parse_usage
 from misslink.judge.examination import Examination
 from misslink.judge.protocol import Ask, JudgeInfo, Reply, total_usage
 from misslink.matching import rules_version
@@ -57,8 +57,6 @@ class RefusedRequestError(Exception):
 class DecisionServer:
     """Sends questions to a decision model."""
 
-    sent = 0  # requests so far
-
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state; raises the errors of `Judge` and RefusedRequestError."""
         raise NotImplementedError
@@ -89,6 +87,7 @@ class DecisionJudge:
         self._server = server
         self._limits = dict(LIMITS)
         self._answered = False
+        self._sent = 0  # requests so far
 
     @property
     def info(self) -> JudgeInfo:
@@ -98,7 +97,7 @@ class DecisionJudge:
             abilities={"limits": dict(self._limits)} if self._answered else {},
             learn=self._learn,
             check_reachable=self._server.check_reachable,
-            requests_sent=self._server.sent,
+            requests_sent=self._sent,
             limits=self._limits,
             request_characters=self._request_characters,
         )
@@ -115,6 +114,7 @@ class DecisionJudge:
         while left:
             group = dict(islice(left.items(), self._limits["questions"]))
             named = {f"q{number}": question for number, question in enumerate(group.values(), 1)}
+            self._sent += 1
             try:
                 replies.append(await self._server.decide(task.state, named))
             except RefusedRequestError as refusal:
@@ -154,10 +154,8 @@ class DecisionJudge:
         return read
 
     def _unknown_schema(self, problem: str) -> JudgeUnreachableError:
-        return JudgeUnreachableError(
-            f"the judge {self.name} cannot be asked: {problem}. Check that --judge names a decision"
-            " model and its endpoint."
-        )
+        hint = "Check that --judge names a decision model and its endpoint."
+        return http.unreachable(self.name, f"{problem}. {hint}")
 
     def _learn(self, abilities: Mapping[str, Any]) -> None:
         limits = abilities.get("limits")
@@ -169,23 +167,20 @@ class DecisionJudge:
         """Adopt the lower limits that a refusal states. Return whether there were any."""
         most_options = max(len(question.options) for question in questions.values())
         used = {"questions": len(questions), "choices": most_options}
-        lowered = False
+        before = dict(self._limits)
         for match in _STATED_LIMIT.finditer(complaint):
             noun = (match["noun"] or match["subject"]).lower()
             name = "questions" if noun == "question" else "choices"
             limit = int(match["number"] or match["maximum"])
             if 1 < limit < used[name]:
                 self._limits[name] = min(limit, self._limits[name])
-                lowered = True
-        return lowered
+        return self._limits != before
 
     def _request_characters(self, ask: Ask) -> int:
         return DecisionTask(ask, self._limits["choices"]).characters if ask.name in DRAFTS else 0
 
 
-Read = Callable[[Any, Mapping[str, Question]], Mapping[str, Any] | None]
-
-
+@dataclass
 class HttpDecisions(DecisionServer):
     """A server of decision models.
 
@@ -200,47 +195,37 @@ class HttpDecisions(DecisionServer):
         Makes the answers by name, in the System One format, of what the server lists as answers.
     """
 
-    def __init__(
-        self,
-        connection: http.ServerConnection,
-        path: str,
-        body: Callable[[str, Mapping[str, Question]], Mapping[str, object]],
-        read: Read,
-    ) -> None:
-        self._connection = connection
-        self._path = path
-        self._body = body
-        self._read = read
+    connection: http.ServerConnection
+    path: str
+    body: Callable[[str, Mapping[str, Question]], Mapping[str, object]]
+    read: Callable[[Any, Mapping[str, Question]], Mapping[str, Any] | None]
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
-        connection = self._connection
-        self.sent += 1
+        connection = self.connection
         try:
-            raw = valid_text(await connection.post(self._path, self._body(state, questions)))
+            raw = valid_text(await connection.post(self.path, self.body(state, questions)))
         except http.ServerError as error:
-            if failure := connection.meaning(error):
-                raise failure from None
             complaint = connection.error_message(error)
-            if "decision" in complaint.lower() and "support" in complaint.lower():
-                raise connection.unreachable(f"it takes no decisions: {complaint}") from None
-            raise RefusedRequestError(complaint) from None
-        document = parse_json_body(raw)
-        if isinstance(document, str):
-            return Decisions(None, None, raw)
-        return Decisions(self._read(document.get("answers"), questions), _usage(document), raw)
+            failure = connection.meaning(error)
+            if (
+                failure is None
+                and "decision" in complaint.lower()
+                and "support" in complaint.lower()
+            ):
+                failure = connection.unreachable(f"it takes no decisions: {complaint}")
+            raise (failure or RefusedRequestError(complaint)) from None
+        document = find_json_object(raw) or {}
+        answers = self.read(document.get("answers"), questions)
+        return Decisions(answers, parse_usage(document.get("usage")), raw)
 
     async def check_reachable(self) -> None:
         """List the server's models, which costs nothing."""
-        await self._connection.models()
+        await self.connection.models()
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._connection.close()
-
-
-def _usage(document: Mapping[str, Any]) -> Usage | None:
-    return parse_usage(document.get("usage"), "input_tokens", "output_tokens")
+        await self.connection.close()
 
 
 def _openai_question(question: Question) -> Any:
@@ -289,13 +274,13 @@ def system_one_question(question: Question) -> dict[str, Any]:
     return asked
 
 
+@dataclass
 class LangChainDecisions(DecisionServer):
     """A ``BaseDecisionModel`` of langchain-core 1.8."""
 
-    def __init__(self, judge: str, model: Any) -> None:
-        self._judge = judge
-        self._model = model
-        self._answered = False
+    judge: str
+    model: Any
+    answered: bool = False
 
     async def decide(self, state: str, questions: Mapping[str, Question]) -> Decisions:
         """Answer the questions about a state."""
@@ -306,18 +291,18 @@ class LangChainDecisions(DecisionServer):
         for name, question in questions.items():
             fields = system_one_question(question)
             asked[name] = kinds[fields.pop("type")](**fields)
-        self.sent += 1
         try:
             with langsmith.tracing_context(enabled=False):
-                response = await self._model.ainvoke({"state": state, "questions": asked})
+                response = await self.model.ainvoke({"state": state, "questions": asked})
         except Exception as error:  # noqa: BLE001 (every provider raises its own)
             secrets = [v for k, v in os.environ.items() if k.endswith(("_KEY", "_TOKEN"))]
             message = redact_keys(str(error), secrets, MIN_KEY_LENGTH)[:EXCERPT_LENGTH]
-            failure = http.classify_failure(error, message, self._judge, answered=self._answered)
+            failure = http.classify_failure(error, message, self.judge, answered=self.answered)
             raise (failure or RefusedRequestError(message)) from None
-        self._answered = True
+        self.answered = True
         document = json.loads(response.model_dump_json())
-        return Decisions(document["answers"], _usage(document), response.model_dump_json())
+        usage = parse_usage(document.get("usage"))
+        return Decisions(document["answers"], usage, response.model_dump_json())
 
 
 def _langchain_questions() -> dict[str, Callable[..., Any]]:

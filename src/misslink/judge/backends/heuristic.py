@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from misslink.errors import InputError
 from misslink.judge import protocol
-from misslink.judge.examination import Examination, ExaminationWithReference
 from misslink.matching import (
     Passages,
     claim_spans,
@@ -21,19 +19,9 @@ from misslink.matching import (
 from misslink.registry import judges
 from misslink.text.near_duplicates import passage_stems
 from misslink.text.normalization import content_stems, sentence_spans, stems
-from misslink.types import Support
 
 RELEVANCE_THRESHOLD = 0.5  # the cut of both rules
 _MAX_PROBABILITY = 0.95  # shared words alone never make certain
-
-
-def estimate_relevance(question: str, passage: str) -> float:
-    """P(the passage helps to answer the question), a heuristic, in [0.05, 0.95].
-
-    The share of the question's content words that the passage holds. A passage without words is
-    irrelevant; a question without content words says nothing, so it is 0.5 for any other passage.
-    """
-    return _relevance(question, passage_stems(passage))
 
 
 def classify_response(
@@ -63,6 +51,11 @@ def classify_response(
 
 
 def _relevance(question: str, words: Sequence[str]) -> float:
+    """P(these words help to answer the question), a heuristic, in [0.05, 0.95].
+
+    The share of the question's content words among them. Without words it is 0; a question without
+    content words says nothing, so the share is 0.5.
+    """
     question_words = content_stems(question)
     if not words:
         share = 0.0
@@ -81,7 +74,6 @@ class HeuristicJudge:
     def __init__(self) -> None:
         fit = load_fit()
         self.info = protocol.JudgeInfo(note=fit.note)
-        self.threshold = fit.cut
         self.identity: Mapping[str, Any] = {
             "judge": self.name,
             "coefficients": fit.version,
@@ -97,11 +89,9 @@ class HeuristicJudge:
             return protocol.Reply(parsed=None, raw="", problem=problem)
         inputs = dict(ask.inputs)
         criteria = [{"criterion": each["name"]} for each in inputs.pop("criteria", ())]
-        reply = self._examine(**inputs)
-        if reply.parsed and not isinstance(reply.parsed, ask.schema):  # it has more
-            said = reply.parsed.model_dump() | {"criteria": criteria}
-            return replace(reply, parsed=ask.schema.model_validate(said))
-        return reply
+        examination, probabilities = self._examine(**inputs)
+        parsed = ask.schema.model_validate({**examination, "criteria": criteria})
+        return protocol.Reply(parsed, raw="", probabilities=probabilities)
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -124,7 +114,7 @@ class HeuristicJudge:
         answer: str,
         references: Sequence[str] = (),
         history: Sequence[Mapping[str, str]] = (),
-    ) -> protocol.Reply:
+    ) -> tuple[Mapping[str, Any], protocol.Probabilities]:
         asked = [message["content"] for message in history if message["role"] == "user"]
         question = " ".join((*asked[-1:], question))
         spans = [] if declines(answer) else claim_spans(answer)
@@ -138,7 +128,7 @@ class HeuristicJudge:
                 after if match.quote is None and after.quote else match
                 for match, after in zip(matches, earlier, strict=True)
             ]
-        relevance = [estimate_relevance(question, passage) for passage in passages]
+        relevance = [_relevance(question, passage_stems(passage)) for passage in passages]
         evidence = [match.quote for match in matches if match.quote is not None]
         response, response_probability = classify_response(question, answer, evidence)
         examination: dict[str, Any] = {
@@ -152,70 +142,42 @@ class HeuristicJudge:
             ],
             "response": response,
         }
-        return protocol.Reply(
-            parsed=self._with_references(examination, question, answer, references)
-            if references
-            else Examination.model_validate(examination),
-            raw="",
-            probabilities={
-                **{
-                    f"claims.{i}.support": {"supported": p, "unsupported": 1 - p}
-                    for i, p in enumerate(match.probability for match in matches)
-                },
-                **{
-                    f"passages.{i}.relevant": {"true": p, "false": 1 - p}
-                    for i, p in enumerate(relevance)
-                },
-                "response": {"answers": response_probability, "evades": 1 - response_probability},
+        if references:
+            self._compare_references(examination, question, answer, references)
+        probabilities = {
+            **{
+                f"claims.{i}.support": {"supported": p, "unsupported": 1 - p}
+                for i, p in enumerate(match.probability for match in matches)
             },
-        )
+            **{
+                f"passages.{i}.relevant": {"true": p, "false": 1 - p}
+                for i, p in enumerate(relevance)
+            },
+            "response": {"answers": response_probability, "evades": 1 - response_probability},
+        }
+        return examination, probabilities
 
-    def _with_references(
-        self,
-        examination: Mapping[str, Any],
-        question: str,
-        answer: str,
-        references: Sequence[str],
-    ) -> ExaminationWithReference:
+    def _compare_references(
+        self, examination: dict[str, Any], question: str, answer: str, references: Sequence[str]
+    ) -> None:
         """Compare the claims with the references, and the references' claims with the answer."""
-        agreement: dict[Support, Literal["agrees", "contradicts", "silent"]] = {
-            "supported": "agrees",
-            "contradicted": "contradicts",
-            "unsupported": "silent",
-        }
-        statement: dict[Support, Literal["states", "contradicts", "omits"]] = {
-            "supported": "states",
-            "contradicted": "contradicts",
-            "unsupported": "omits",
-        }
-        reference_claims: list[tuple[int, str, Support]] = []
-        stated = False  # whether the answer states all of a reference: then no claim contradicts it
+        agreement = {"supported": "agrees", "contradicted": "contradicts", "unsupported": "silent"}
+        statement = {"supported": "states", "contradicted": "contradicts", "unsupported": "omits"}
+        examination["reference_claims"] = []
         for number, reference in enumerate(references, start=1):
             # A reference of one word, "None." say, is an answer all the same.
             spans = claim_spans(reference) or sentence_spans(reference)
             texts = [reference[start:end] for start, end in spans]
             found = [compare(text, (answer,), question, of_reference=True) for text in texts]
-            stated = stated or (bool(found) and set(found) == {"supported"})
-            reference_claims += zip([number] * len(texts), texts, found, strict=True)
-        by_references = [
-            compare(claim["span"], references, question, of_reference=False)
-            for claim in examination["claims"]
-        ]
-        if stated:
-            agreement["contradicted"] = "silent"
-        return ExaminationWithReference.model_validate(
-            {
-                **examination,
-                "claims": [
-                    {**claim, "reference": agreement[each]}
-                    for claim, each in zip(examination["claims"], by_references, strict=True)
-                ],
-                "reference_claims": [
-                    {"reference": number, "text": text, "answer": statement[each]}
-                    for number, text, each in reference_claims
-                ],
-            }
-        )
+            if set(found) == {"supported"}:  # the answer states all of it: no claim contradicts it
+                agreement["contradicted"] = "silent"
+            examination["reference_claims"] += [
+                {"reference": number, "text": text, "answer": statement[each]}
+                for text, each in zip(texts, found, strict=True)
+            ]
+        for claim in examination["claims"]:
+            found_there = compare(claim["span"], references, question, of_reference=False)
+            claim["reference"] = agreement[found_there]
 
 
 @judges.register("heuristic")

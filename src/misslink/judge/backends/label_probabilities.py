@@ -7,7 +7,6 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -97,20 +96,12 @@ _MAX_AMBIGUOUS_MASS = 0.01  # of what fits some labels and not others, and canno
 _BLANKS = b" \t\r\n"
 
 
-@dataclass(frozen=True)
-class ReplyTokens:
+class _ReplyTokens(NamedTuple):
     """The tokens of a reply, placed in its content.
 
-    Parameters
-    ----------
-    starts : sequence of int
-        Where each token starts, in bytes from the start of the content. The first may lie before
-        it, where the model thought before.
-    options : sequence of mapping of bytes to float
-        For each token, it and its listed alternatives with their probabilities.
-    taken : sequence of bytes
-        The tokens themselves.
-    content : bytes
+    A token ``starts`` so many bytes from the start of the content; the first may lie before it,
+    where the model thought before. Its ``options`` are it and its listed alternatives, with their
+    probabilities. ``taken`` are the tokens themselves.
     """
 
     starts: Sequence[int]
@@ -118,51 +109,43 @@ class ReplyTokens:
     taken: Sequence[bytes]
     content: bytes
 
-    @classmethod
-    def read(cls, listed: Any, content: str) -> ReplyTokens | None:
-        """Place the tokens of ``logprobs.content``; None where they are not those of `content`.
 
-        Parameters
-        ----------
-        listed : list of mapping
-            ``{"token", "logprob", "bytes", "top_logprobs"}`` each. Anything else is no list of
-            tokens.
-        content : str
-            What the model said; its tokens may hold a thinking part before it and an end mark
-            behind it.
-        """
-        if not isinstance(listed, list) or not content:
-            return None
-        read = [_parse_token(item) for item in listed]
-        taken = [token for token in read if token is not None]
-        if len(taken) < len(read):
-            return None
-        words = [word for word, _ in taken]
-        starts = [0, *accumulate(map(len, words))]
-        target = content.encode("utf-8", "surrogatepass")
-        offset = b"".join(words).rfind(target)
-        if offset < 0:
-            return None
-        # The content is whole tokens, up to blanks that the server stripped.
-        first = bisect_right(starts, offset) - 1
-        last = bisect_right(starts, offset + len(target) - 1) - 1
-        before = words[first][: offset - starts[first]]
-        after = words[last][offset + len(target) - starts[last] :]
-        if before.strip(_BLANKS) or after.strip(_BLANKS):
-            return None
-        options = [options for _, options in taken]
-        return cls([start - offset for start in starts[:-1]], options, words, target)
+def _place_tokens(listed: Any, content: str) -> _ReplyTokens | None:
+    """Place the tokens of ``logprobs.content``; None where they are not those of `content`.
+
+    There may be a thinking part before the content and an end mark behind it.
+    """
+    read = [_parse_token(item) for item in listed] if isinstance(listed, list) else []
+    taken = [token for token in read if token is not None]
+    if not (taken and content) or len(taken) < len(read):
+        return None
+    words = [word for word, _ in taken]
+    starts = [0, *accumulate(map(len, words))]
+    target = content.encode("utf-8", "surrogatepass")
+    offset = b"".join(words).rfind(target)
+    if offset < 0:
+        return None
+    # The content is whole tokens, up to blanks that the server stripped.
+    first = bisect_right(starts, offset) - 1
+    last = bisect_right(starts, offset + len(target) - 1) - 1
+    before = words[first][: offset - starts[first]]
+    after = words[last][offset + len(target) - starts[last] :]
+    if before.strip(_BLANKS) or after.strip(_BLANKS):
+        return None
+    options = [options for _, options in taken]
+    return _ReplyTokens([start - offset for start in starts[:-1]], options, words, target)
 
 
 def label_probabilities(
-    tokens: ReplyTokens, content: str, answer: str, start: int, schema: Mapping[str, Any]
+    listed: Any, content: str, answer: str, start: int, schema: Mapping[str, Any]
 ) -> dict[str, dict[str, float]]:
     """Return the probability of each label at every place of a JSON answer.
 
     Parameters
     ----------
-    tokens : Tokens
-        Of `content`.
+    listed : list of mapping
+        The tokens of `content`, ``{"token", "logprob", "bytes", "top_logprobs"}`` each. Anything
+        else is no list of tokens, and gives no probabilities.
     content : str
         What the model said.
     answer : str
@@ -178,15 +161,14 @@ def label_probabilities(
         By place, such as ``claims.0.support``; the labels of one sum to 1. A place whose labels
         cannot be distinguished, or have less than half of the probability among them, is left out.
     """
-    try:
-        places = find_label_spans(answer, schema)
-    except (ValueError, RecursionError):
+    tokens = _place_tokens(listed, content)
+    if tokens is None:
         return {}
     by_span = {}
-    for place in places:
+    for place in find_label_spans(answer, schema):
         value = answer[place.start : place.end]
         if value in place.labels.values():
-            offset = _byte_offset(content, start + place.start)
+            offset = len(content[: start + place.start].encode("utf-8", "surrogatepass"))
             shares = _label_shares(tokens, offset, place.labels, value)
             if shares:
                 by_span[place.name] = shares
@@ -194,12 +176,9 @@ def label_probabilities(
 
 
 def _label_shares(
-    tokens: ReplyTokens,
-    offset: int,
-    labels: Mapping[str, str],
-    value: str,
+    tokens: _ReplyTokens, offset: int, labels: Mapping[str, str], value: str
 ) -> dict[str, float] | None:
-    """The labels' shares at byte `at`, or None."""
+    """The labels' shares at byte `offset`, or None."""
     number = bisect_right(tokens.starts, offset) - 1
     before = tokens.content[max(0, tokens.starts[number]) : offset]
     written = {label: _strip_blanks(before + text.encode()) for label, text in labels.items()}
@@ -207,7 +186,9 @@ def _label_shares(
     mass = dict.fromkeys(labels, 0.0)
     live = set(labels)
     weight, done = 1.0, b""
-    while True:
+    while live != {chosen}:
+        if chosen not in live or number == len(tokens.taken):
+            return None
         taken = done + _strip_blanks(tokens.taken[number])
         followed = 0.0
         for option, probability in tokens.options[number].items():
@@ -222,19 +203,12 @@ def _label_shares(
                 return None
         weight *= followed
         live = {label for label in live if _matches_label(taken, written[label])}
-        number += 1
-        if live == {chosen}:
-            mass[chosen] += weight
-            break
-        if chosen not in live or number == len(tokens.taken):
-            return None
-        done = taken
+        done, number = taken, number + 1
+    mass[chosen] += weight
     total = sum(mass.values())
-    return (
-        {label: share / total for label, share in mass.items()}
-        if total >= _MIN_LABEL_MASS
-        else None
-    )
+    if total < _MIN_LABEL_MASS:
+        return None
+    return {label: share / total for label, share in mass.items()}
 
 
 def _matches_label(prefix: bytes, label: bytes) -> bool:
@@ -262,22 +236,12 @@ def _parse_token(item: Any) -> tuple[bytes, dict[bytes, float]] | None:
 
 
 def _parse_alternative(item: Any) -> tuple[bytes, float] | None:
-    if not isinstance(item, dict):
+    try:
+        text, logprob, raw = item.get("token"), item["logprob"], item.get("bytes")
+        token = text.encode("utf-8", "surrogatepass") if raw is None else bytes([*raw])
+        return None if math.isnan(logprob) else (token, math.exp(min(logprob, 0.0)))
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    text, logprob, raw = item.get("token"), item.get("logprob"), item.get("bytes")
-    if isinstance(logprob, bool) or not isinstance(logprob, int | float) or math.isnan(logprob):
-        return None
-    if isinstance(raw, list) and all(isinstance(b, int) and 0 <= b < 256 for b in raw):
-        token = bytes(raw)
-    elif isinstance(text, str):
-        token = text.encode("utf-8", "surrogatepass")
-    else:
-        return None
-    return token, math.exp(min(logprob, 0.0))
-
-
-def _byte_offset(text: str, characters: int) -> int:
-    return len(text[:characters].encode("utf-8", "surrogatepass"))
 
 
 def _strip_blanks(text: bytes) -> bytes:

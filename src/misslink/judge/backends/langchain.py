@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, MissingExtraError
@@ -22,7 +23,7 @@ from misslink.judge.backends.response_parsing import (
     parse_usage,
 )
 from misslink.judge.config import NO_KEY_NEEDED
-from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply, RetryableError
+from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
 
 
-_STRUCTURE_METHODS = {
+_STRUCTURE_METHODS: Mapping[formats.Structure, tuple[str, ...]] = {
     "json_schema": ("json_schema", "function_calling"),
     "json_object": ("json_mode",),
 }
@@ -92,7 +93,9 @@ def open_chat_model(
         raise InputError(f"the judge {spec} cannot be opened: {told}") from None
 
 
-def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any]) -> Any:
+def with_structure(
+    model: BaseChatModel, structure: formats.Structure, schema: dict[str, Any]
+) -> Any:
     """The model with its own means of giving this structure; no call is made.
 
     Raises
@@ -111,8 +114,7 @@ def with_structure(model: BaseChatModel, structure: str, schema: dict[str, Any])
 def best_structure(model: BaseChatModel) -> formats.Structure:
     """The best structure that the model's class knows; what its server takes shows later."""
     empty = {"title": "answer", "description": "", "type": "object", "properties": {}}
-    structures: tuple[formats.Structure, ...] = ("json_schema", "json_object")
-    for structure in structures:
+    for structure in _STRUCTURE_METHODS:
         with contextlib.suppress(NotImplementedError):
             with_structure(model, structure, empty)
             return structure
@@ -120,14 +122,6 @@ def best_structure(model: BaseChatModel) -> formats.Structure:
 
 
 _OK = 200
-_CUT_REASONS = ("length", "max_tokens", "MAX_TOKENS", "model_length")
-_FILTER_REASONS = (
-    "content_filter",
-    "SAFETY",
-    "RECITATION",
-    "PROHIBITED_CONTENT",
-    "guardrail_intervened",
-)
 
 
 @judges.register("langchain")
@@ -168,9 +162,8 @@ def open_langchain(
     query: dict[str, str] = {}
     if provider == "openai" and (base_url := base_url or os.environ.get("OPENAI_BASE_URL")):
         base_url, query = http.split_address(base_url)
+        api_key = api_key or os.environ.get("OPENAI_API_KEY") or NO_KEY_NEEDED
     connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
-    if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
-        connection["api_key"] = NO_KEY_NEEDED
     settings = {"temperature": temperature, "seed": formats.SEED, "max_tokens": max_tokens}
     given = {name: value for name, value in connection.items() if value is not None}
     options = {**given, "temperature": temperature, "max_tokens": max_tokens}
@@ -192,6 +185,7 @@ def open_langchain(
     )
 
 
+@dataclass(eq=False, repr=False)
 class LangChainJudge:
     """Asks a LangChain chat model once per question; `open_langchain` opens one.
 
@@ -200,26 +194,18 @@ class LangChainJudge:
     are closed with the judge.
     """
 
-    def __init__(
-        self,
-        model: BaseChatModel,
-        name: str,
-        identity: Mapping[str, Any],
-        *,
-        secrets: list[str],
-        context_length: int | None = None,
-        connections: openai.DefaultAsyncHttpxClient | None = None,
-    ) -> None:
-        self.name = name
-        self.identity = identity
-        self.context_length = context_length
-        self.max_tokens: int = identity["max_tokens"]
-        self._model = model
-        self._connections = connections
-        self._secrets = secrets
-        fields = type(model).model_fields
+    model: BaseChatModel
+    name: str
+    identity: Mapping[str, Any]
+    secrets: list[str]
+    context_length: int | None = None
+    connections: openai.DefaultAsyncHttpxClient | None = None
+
+    def __post_init__(self) -> None:
+        self.max_tokens: int = self.identity["max_tokens"]
+        fields = type(self.model).model_fields
         first = formats.RequestFormat(
-            structure=best_structure(model),
+            structure=best_structure(self.model),
             seed="seed" in fields,
             logprobs={"logprobs", "top_logprobs"} <= set(fields),
         )
@@ -229,20 +215,7 @@ class LangChainJudge:
     @property
     def info(self) -> JudgeInfo:
         """What is known of the judge and its provider by now."""
-        return JudgeInfo(
-            context_length=self.context_length,
-            max_tokens=self.max_tokens,
-            abilities=self.abilities,
-            learn=self._probe.learn,
-            structure=self._probe.structure,
-            structure_in_doubt=self._probe.doubted,
-            supports=self._probe.takes,
-        )
-
-    @property
-    def abilities(self) -> Mapping[str, Any]:
-        """What was found out of the provider; empty until a reply came."""
-        return self._probe.abilities()
+        return self._probe.info(context_length=self.context_length, max_tokens=self.max_tokens)
 
     async def ask(self, ask: Ask) -> Reply:
         """Ask once, and parse the reply; raises RetryableError or JudgeUnreachableError."""
@@ -256,14 +229,15 @@ class LangChainJudge:
 
     async def close(self) -> None:
         """Close the connections that are the judge's own."""
-        if self._connections is not None:
-            await self._connections.aclose()
+        if self.connections is not None:
+            await self.connections.aclose()
 
-    def _explain(self, error: Exception) -> formats.Failure:
+    def _explain(self, error: Exception) -> formats.Explanation:
         detail = http.complaint_text(getattr(error, "body", None))
         complaint = self._censored(detail or str(error) or type(error).__name__)[:EXCERPT_LENGTH]
-        meaning = http.classify_failure(error, complaint, self.name, answered=self._answered)
-        return formats.Failure(complaint, complaint, meaning)
+        return complaint, http.classify_failure(
+            error, complaint, self.name, answered=self._answered
+        )
 
     async def _call(self, request_format: formats.RequestFormat, ask: Ask) -> ParsedResponse:
         import langsmith
@@ -284,10 +258,7 @@ class LangChainJudge:
                     body = getattr(getattr(error, "response", None), "text", None)
                     if http.http_status(error) != _OK or not isinstance(body, str):
                         raise
-                response = parse_completion(self._censored(body))
-                if isinstance(response, str):
-                    raise RetryableError(response, "server") from None
-                return response
+                return parse_completion(self._censored(body))
         self._answered = True
         message = result["raw"] if isinstance(result, Mapping) else result
         return _parse_message(message, self._censored)
@@ -303,14 +274,14 @@ class LangChainJudge:
             update["seed"] = formats.SEED + ask.repeat
         if request_format.logprobs:
             update |= {"logprobs": True, "top_logprobs": formats.TOP_LOGPROBS}
-        model = self._model.model_copy(update=update) if update else self._model
+        model = self.model.model_copy(update=update) if update else self.model
         if request_format.structure == "plain":
             return model
         schema = {"title": ask.name, "description": "The answer.", **ask.json_schema}
         return with_structure(model, request_format.structure, schema)
 
     def _censored(self, text: str) -> str:
-        return redact_keys(text, self._secrets)
+        return redact_keys(text, self.secrets)
 
 
 def _parse_message(message: AIMessage, clean: Any) -> ParsedResponse:
@@ -319,15 +290,14 @@ def _parse_message(message: AIMessage, clean: Any) -> ParsedResponse:
     content = str(message.text)
     if message.tool_calls:
         content = json.dumps(message.tool_calls[-1]["args"], ensure_ascii=False, default=str)
-    reason = str(about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason"))
+    reason = about.get("finish_reason") or about.get("stop_reason") or about.get("done_reason")
     logprobs = about.get("logprobs")
     refusal = message.additional_kwargs.get("refusal")
     return ParsedResponse(
         content=clean(valid_text(str(content))),
         message=clean(json.dumps(message.content, default=str)),
-        usage=parse_usage(message.usage_metadata, "input_tokens", "output_tokens"),
+        usage=parse_usage(message.usage_metadata),
         refusal=clean(valid_text(str(refusal))) if refusal else None,
-        cut=reason in _CUT_REASONS,
-        withheld=reason in _FILTER_REASONS,
+        reason=str(reason),
         logprobs=logprobs.get("content") if isinstance(logprobs, Mapping) else None,
     )

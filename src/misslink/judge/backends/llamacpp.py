@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from misslink.errors import InputError, JudgeUnreachableError, MissingExtraError
-from misslink.judge.backends.request_format import SEED, RequestFormat
-from misslink.judge.backends.response_parsing import reply_from_completion
+from misslink.errors import InputError, MissingExtraError
+from misslink.judge.backends.connection import unreachable
+from misslink.judge.backends.request_format import REFUSAL_MESSAGE, SEED, RequestFormat
+from misslink.judge.backends.response_parsing import parse_completion
 from misslink.judge.protocol import Ask, Judge, JudgeInfo, Reply
 from misslink.registry import judges
 
@@ -126,12 +127,13 @@ class LlamaCppJudge:
         }
         self.context_length: int = settings["context_length"]
         self.max_tokens: int = min(settings["max_tokens"], self.context_length)
+        load = partial(self._in_thread, self._load)  # the one thread, so after whatever runs there
         self.info = JudgeInfo(
             context_length=self.context_length,
             max_tokens=self.max_tokens,
             max_concurrency=1,
-            check_reachable=self._load_model,
-            prepare=self._load_model,  # in the one thread, so after whatever runs there
+            check_reachable=load,
+            prepare=load,
             structure="json_schema",
             supports=lambda name: True if name in ("seed", "logprobs", "json_object") else None,
         )
@@ -155,12 +157,10 @@ class LlamaCppJudge:
         """
         answer = await self._in_thread(self._complete, self._request(ask))
         if "choices" not in answer:
-            return Reply.nothing(self._refusal(answer))
-        return reply_from_completion(json.dumps(answer), ask.schema)
-
-    async def _load_model(self) -> None:
-        """Load the model; raises JudgeUnreachableError where it cannot be loaded."""
-        await self._in_thread(self._load)
+            error = answer.get("error", {})
+            hint = " (setting context_length)" if error.get("type") == _TOO_LONG_ERROR else ""
+            return Reply.nothing(REFUSAL_MESSAGE.format(error.get("message", answer)) + hint)
+        return parse_completion(json.dumps(answer)).reply(ask.schema)
 
     async def close(self) -> None:
         """Let go of the model; a question under way is finished, none is begun."""
@@ -201,16 +201,9 @@ class LlamaCppJudge:
         try:
             self._model = xllamacpp.Server(params)
         except RuntimeError:
-            raise JudgeUnreachableError(
-                f"the judge {self.name} cannot be asked: llama.cpp cannot load {self._path}; the "
-                "file may be incomplete, of a kind that this version does not know, or too large "
-                "for the memory (a smaller setting context_length needs less)"
+            raise unreachable(
+                self.name,
+                f"llama.cpp cannot load {self._path}; the file may be incomplete, of a kind that "
+                "this version does not know, or too large for the memory (a smaller setting "
+                "context_length needs less)",
             ) from None
-
-    def _refusal(self, answer: Any) -> str:
-        error = answer.get("error") if isinstance(answer, dict) else None
-        detail = error if isinstance(error, dict) else {"message": str(answer)}
-        problem = f"the judge refused the question: {detail.get('message')}"
-        if detail.get("type") == _TOO_LONG_ERROR:
-            return f"{problem} (setting context_length)"
-        return problem

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,15 +13,14 @@ from misslink.judge.backends import connection
 from misslink.judge.backends.request_format import (
     SEED,
     TOP_LOGPROBS,
-    ApiInterface,
     CapabilityProbe,
-    Failure,
+    Explanation,
     RequestFormat,
 )
 from misslink.judge.backends.response_parsing import (
-    EXCERPT_LENGTH,
     ParsedResponse,
     is_valid_utf8,
+    no_answer,
     parse_completion,
     parse_json_body,
     parse_usage,
@@ -32,21 +31,13 @@ from misslink.judge.tokens import estimate_ask_tokens
 from misslink.registry import judges
 from misslink.text.normalization import valid_text
 
-PostRequest = Callable[
-    [str, dict[str, Any]], Awaitable[str]
-]  # a path and a body to what comes back
-
-CHAT_COMPLETIONS = ApiInterface(
-    "openai", "/chat/completions", RequestFormat(), RequestFormat.request, parse_completion
-)
-
-AZURE = replace(CHAT_COMPLETIONS, name="azure")
+PostRequest = Callable[[str, dict[str, Any]], Awaitable[str]]
 _MIN_REPLY_TOKENS = 256  # tokens; what needs more room than that is better refused than cut off
 _QUOTA_EXCEEDED = "insufficient_quota"
 
 
 def _open(
-    interface: ApiInterface,
+    kind: type[OpenAIJudge],
     argument: str | None,
     *,
     base_url: str | None = None,
@@ -55,11 +46,11 @@ def _open(
     max_tokens: int = 4096,
     context_length: int | None = None,
 ) -> OpenAIJudge:
-    """Open the judge of an interface, such as ``openai:MODEL``, which uses chat completions.
+    """Open a judge of this kind, such as ``openai:MODEL``, which uses chat completions.
 
     Parameters
     ----------
-    interface : ApiInterface
+    kind : type of OpenAIJudge
     argument : str or None
         The model's name on its server, or an Azure deployment's.
     base_url : str or None
@@ -79,7 +70,7 @@ def _open(
     InputError
         The model, the key or a usable address is missing.
     """
-    model, name, is_azure = (argument or "").strip(), interface.name, interface is AZURE
+    model, name, is_azure = (argument or "").strip(), kind.interface, kind is AzureJudge
     if not model:
         noun = "deployment" if is_azure else "model"
         raise InputError(f"the judge '{name}' needs a {noun}: --judge {name}:{noun.upper()}")
@@ -88,11 +79,12 @@ def _open(
         if is_azure
         else connection.resolve_address(base_url, api_key)
     )
-    seed = {"seed": SEED} if interface.request_format.seed else {}
+    seed = {"seed": SEED} if kind.first_format.seed else {}
     settings = {"temperature": temperature, **seed, "max_tokens": max_tokens}
-    return OpenAIJudge(model, address, settings, interface, context_length)
+    return kind(model, address, settings, context_length)
 
 
+@dataclass(eq=False, repr=False)
 class OpenAIJudge:
     """Asks a model behind a server; `open_openai` opens one.
 
@@ -102,7 +94,6 @@ class OpenAIJudge:
     address : Address
     settings : mapping
         ``temperature``, ``max_tokens`` and perhaps ``seed``, on which a reply depends.
-    interface : Interface
     context_length : int or None
 
     Attributes
@@ -113,58 +104,54 @@ class OpenAIJudge:
     price : Price or None
         What the server says that its tokens cost.
     connection : Connection
-    path : str
-        Where its requests go, below the base URL.
+    interface, path : str
+        The name of the way in which it asks, and where its requests go, below the base URL.
+    first_format : RequestFormat
+        The whole of a request.
     """
 
-    def __init__(
-        self,
-        model: str,
-        address: connection.ServerAddress,
-        settings: Mapping[str, Any],
-        interface: ApiInterface = CHAT_COMPLETIONS,
-        context_length: int | None = None,
-    ) -> None:
-        self.name = f"{interface.name}:{model}"
+    interface = "openai"
+    path = "/chat/completions"
+    first_format = RequestFormat()
+    parse = staticmethod(parse_completion)
+
+    model: str
+    address: connection.ServerAddress
+    settings: Mapping[str, Any]
+    context_length: int | None = None
+
+    def __post_init__(self) -> None:
+        self.name = f"{self.interface}:{self.model}"
         self.identity: Mapping[str, Any] = {
-            "judge": interface.name,
-            "model": model,
-            "base_url": address.display_url.partition("://")[2],
-            **settings,
+            "judge": self.interface,
+            "model": self.model,
+            "base_url": self.address.display_url.partition("://")[2],
+            **self.settings,
         }
-        self.context_length = context_length
-        self.max_tokens: int = settings["max_tokens"]
+        self.max_tokens: int = self.settings["max_tokens"]
         self.price: Price | None = None
-        self.connection = connection.ServerConnection(self.name, model, address)
-        self.path = interface.path
-        self._model = model
-        self._settings = settings
-        self._interface = interface
-        self._probe = CapabilityProbe(interface.request_format)
+        self.connection = connection.ServerConnection(self.name, self.model, self.address)
+        self._probe = CapabilityProbe(self.first_format)
 
     @property
     def info(self) -> JudgeInfo:
         """What is known of the judge and its server by now."""
-        return JudgeInfo(
+        return self._probe.info(
             context_length=self.context_length,
             max_tokens=self.max_tokens,
             price=self.price,
             abilities=self.abilities,
             learn=self.learn,
             check_reachable=self.check_reachable,
-            structure=self._probe.structure,
-            structure_in_doubt=self._probe.doubted,
-            supports=self._probe.takes,
             requests_sent=self.connection.sent,
         )
 
     @property
     def abilities(self) -> dict[str, object]:
         """What was found out of the server, as JSON values; empty before the first reply."""
-        if not self._probe.settled:
-            return {}
-        return {
-            **self._probe.abilities(),
+        found = self._probe.abilities()
+        return found and {
+            **found,
             "context_length": self.context_length,
             "price": None if self.price is None else asdict(self.price),
         }
@@ -195,25 +182,28 @@ class OpenAIJudge:
         """
 
         async def call(request_format: RequestFormat) -> ParsedResponse:
-            return self._parse(await post(self.path, self._request_body(ask, request_format)))
+            return self._read(await post(self.path, self.request(ask, request_format)))
 
-        def explain(error: connection.ServerError) -> Failure:
-            complaint = self.connection.error_message(error)
-            about = f"{complaint} '{error.param}' {error.code}"
-            return Failure(complaint, about, self.connection.meaning(error))
+        def explain(error: connection.ServerError) -> Explanation:
+            return self.connection.error_message(error), self.connection.meaning(error)
 
         return await self._probe.ask(ask, call, connection.ServerError, explain)
 
-    def request(self, ask: Ask) -> dict[str, object]:
-        """Return the body of the request by which `ask` would be put now."""
-        return self._request_body(ask, self._probe.request_format)
+    def request(self, ask: Ask, request_format: RequestFormat | None = None) -> dict[str, object]:
+        """Return the body of the request by which `ask` is put: by default, would be put now."""
+        longest = self.max_tokens
+        if self.context_length is not None:  # servers refuse a limit for which there is no room
+            room = self.context_length - estimate_ask_tokens(ask)
+            longest = min(longest, max(room, _MIN_REPLY_TOKENS))
+        settings = {**self.settings, "max_tokens": longest}
+        return self._body(request_format or self._probe.request_format, ask, settings)
 
     async def check_reachable(self) -> None:
         """Raise JudgeUnreachableError where asking would surely fail; costs no tokens.
 
         Lists the server's models once, and keeps what that says of this one.
         """
-        length, price = connection.parse_model_listing(await self.connection.models(), self._model)
+        length, price = connection.parse_model_listing(await self.connection.models(), self.model)
         self.context_length = self.context_length or length
         self.price = price or self.price
 
@@ -221,51 +211,30 @@ class OpenAIJudge:
         """Close the connections."""
         await self.connection.close()
 
-    def _request_body(self, ask: Ask, request_format: RequestFormat) -> dict[str, object]:
-        settings = {**self._settings, "max_tokens": self._longest_reply(ask)}
-        return self._interface.request(request_format, ask, model=self._model, **settings)
+    def _body(
+        self, request_format: RequestFormat, ask: Ask, settings: Mapping[str, Any]
+    ) -> dict[str, object]:
+        return request_format.request(ask, model=self.model, **settings)
 
-    def _longest_reply(self, ask: Ask) -> int:
-        """Tokens of the reply at most: servers refuse a limit for which the context has no room."""
-        if self.context_length is None:
-            return self.max_tokens
-        return min(
-            self.max_tokens, max(self.context_length - estimate_ask_tokens(ask), _MIN_REPLY_TOKENS)
-        )
-
-    def _parse(self, body: str) -> ParsedResponse:
-        response = self._interface.read(body)
-        if isinstance(response, str):
-            if _QUOTA_EXCEEDED in response:
-                raise self.connection.unreachable(connection.NO_CREDIT_LEFT)
-            raise RetryableError(response, "server")
+    def _read(self, body: str) -> ParsedResponse:
+        try:
+            response = self.parse(body)
+        except RetryableError as error:
+            if _QUOTA_EXCEEDED in error.problem:
+                raise self.connection.unreachable(connection.NO_CREDIT_LEFT) from None
+            raise
         return replace(response, content=self.connection.censored(response.content))
 
 
-def _responses_request(
-    request_format: RequestFormat, ask: Ask, *, model: str, temperature: float, max_tokens: int
-) -> dict[str, object]:
-    """The body of the request that puts `ask`."""
-    body: dict[str, Any] = {"model": model, "input": request_format.messages(ask)}
-    answer_format = request_format.format(ask)
-    if answer_format is not None:
-        body["text"] = {"format": answer_format}
-    if request_format.logprobs:
-        body |= {"include": ["message.output_text.logprobs"], "top_logprobs": TOP_LOGPROBS}
-    if request_format.store:
-        body["store"] = False  # what is judged may be private, and is kept there by default
-    return body | request_format.parameters(temperature, max_tokens)
-
-
-def _parse_responses_body(body: str) -> ParsedResponse | str:
-    """Return what a response says, or in a sentence why it says nothing."""
+def _parse_responses_body(body: str) -> ParsedResponse:
+    """Return what a response says; raise RetryableError where it says nothing."""
     response = parse_json_body(body)
-    if isinstance(response, str):
-        return response
     output = response.get("output")
     if not isinstance(output, list) or response.get("status") == "failed":
-        return f"the server sent no response: {json.dumps(response.get('error') or body)[:EXCERPT_LENGTH]}"
-    parts = list(_message_parts(output))
+        raise no_answer("response", json.dumps(response.get("error") or body))
+    items = [item for item in output if isinstance(item, dict)]
+    said = [item.get("content") or () for item in items if item.get("type") == "message"]
+    parts = [part for content in said for part in content if isinstance(part, dict)]
     texts = [part for part in parts if isinstance(part.get("text"), str)]
     refusals = [part["refusal"] for part in parts if isinstance(part.get("refusal"), str)]
     listed = [part.get("logprobs") for part in texts]
@@ -276,33 +245,43 @@ def _parse_responses_body(body: str) -> ParsedResponse | str:
     return ParsedResponse(
         content=content,
         message="" if content else json.dumps(output),
-        usage=parse_usage(response.get("usage"), "input_tokens", "output_tokens"),
+        usage=parse_usage(response.get("usage")),
         refusal=valid_text(" ".join(refusals)) or None,
-        cut=reason == "max_output_tokens",
-        withheld=reason == "content_filter",
-        tool_call=any(
-            isinstance(item, dict) and item.get("type") == "function_call" for item in output
-        ),
+        reason=str(reason),
+        tool_call=any(item.get("type") == "function_call" for item in items),
         valid=is_valid_utf8(words),
         logprobs=listed[0] if len(listed) == 1 else None,
     )
 
 
-def _message_parts(output: list[Any]) -> Iterator[dict[str, Any]]:
-    """The parts of the messages; what the model reasoned is none."""
-    for item in output:
-        if isinstance(item, dict) and item.get("type") == "message":
-            content = item.get("content")
-            yield from (part for part in content or () if isinstance(part, dict))
+class ResponsesJudge(OpenAIJudge):
+    """Asks a model through the Responses API."""
+
+    interface = "openai-responses"
+    path = "/responses"
+    first_format = RequestFormat(limit="max_output_tokens", seed=False)
+    parse = staticmethod(_parse_responses_body)
+
+    def _body(
+        self, request_format: RequestFormat, ask: Ask, settings: Mapping[str, Any]
+    ) -> dict[str, object]:
+        body: dict[str, Any] = {"model": self.model, "input": request_format.messages(ask)}
+        answer_format = request_format.format(ask)
+        if answer_format is not None:
+            body["text"] = {"format": answer_format}
+        if request_format.logprobs:
+            body |= {"include": ["message.output_text.logprobs"], "top_logprobs": TOP_LOGPROBS}
+        if request_format.store:
+            body["store"] = False  # what is judged may be private, and is kept there by default
+        return body | request_format.parameters(**settings)
 
 
-RESPONSES = ApiInterface(
-    "openai-responses",
-    "/responses",
-    RequestFormat(limit="max_output_tokens", seed=False),
-    _responses_request,
-    _parse_responses_body,
-)
-open_openai = judges.register("openai")(partial(_open, CHAT_COMPLETIONS))
-open_responses = judges.register("openai-responses")(partial(_open, RESPONSES))
-open_azure = judges.register("azure")(partial(_open, AZURE))
+class AzureJudge(OpenAIJudge):
+    """Asks a deployment of Azure OpenAI."""
+
+    interface = "azure"
+
+
+open_openai = judges.register("openai")(partial(_open, OpenAIJudge))
+open_responses = judges.register("openai-responses")(partial(_open, ResponsesJudge))
+open_azure = judges.register("azure")(partial(_open, AzureJudge))

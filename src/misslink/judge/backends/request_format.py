@@ -8,14 +8,21 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
 from misslink.errors import JudgeUnreachableError, MisslinkError
 from misslink.judge.backends.connection import http_status, is_request_refusal
 from misslink.judge.backends.response_parsing import ParsedResponse, is_question_error
-from misslink.judge.protocol import Ask, Reply, RetryableError, SkippedAskError, schema_json
+from misslink.judge.protocol import (
+    Ask,
+    JudgeInfo,
+    Reply,
+    RetryableError,
+    SkippedAskError,
+    schema_json,
+)
 
 Failed = TypeVar("Failed", bound=Exception)
 Structure = Literal["json_schema", "json_object", "plain"]
@@ -146,46 +153,14 @@ class RequestFormat:
         return None if other == self else other
 
 
-@dataclass(frozen=True)
-class ApiInterface:
-    """One of the ways of an OpenAI-compatible server.
-
-    Parameters
-    ----------
-    name : str
-        Of the judge that uses it.
-    path : str
-        Where requests go, below the base URL.
-    request_format : RequestFormat
-        The whole of it.
-    request : callable
-        Words an ask in a request_format, as `RequestFormat.request`.
-    read : callable
-        What the model said, from the body of a response; a sentence where it said nothing.
-    """
-
-    name: str
-    path: str
-    request_format: RequestFormat
-    request: Callable[..., dict[str, Any]]
-    read: Callable[[str], ParsedResponse | str]
-
-
 REFUSAL_MESSAGE = "the judge refused the question: {}"
 _FORBIDDEN = 403
 _SERVER_ERROR = 500
 _PROBE_WAIT_S = 10.0  # a refusal comes at once; a first reply that takes longer is being written
 
 
-class Failure(NamedTuple):
-    """What an error says, what of it may name a part of the request, and what it means.
-
-    ``meaning`` is the error to raise; None where the question, or its format, is refused.
-    """
-
-    complaint: str
-    about: str
-    meaning: RetryableError | JudgeUnreachableError | None
+# What an error says, and the error to raise; None where the question, or its format, is refused.
+Explanation = tuple[str, RetryableError | JudgeUnreachableError | None]
 
 
 class CapabilityProbe:
@@ -216,7 +191,7 @@ class CapabilityProbe:
         ask: Ask,
         call: Callable[[RequestFormat], Awaitable[ParsedResponse]],
         errors: type[Failed],
-        explain: Callable[[Failed], Failure],
+        explain: Callable[[Failed], Explanation],
     ) -> Reply:
         """Put an ask by `call`, in another format where the server refuses one.
 
@@ -230,45 +205,39 @@ class CapabilityProbe:
             except (RetryableError, SkippedAskError, MisslinkError):
                 raise
             except errors as error:
-                complaint, about, meaning = explain(error)
+                complaint, meaning = explain(error)
+                param, code = (getattr(error, name, "") for name in ("param", "code"))
+                about = f"{complaint} '{param}' {code}"
                 named = tried[-1].named(about)
                 is_parameter = http_status(error) == _FORBIDDEN and named is not None
                 if isinstance(meaning, JudgeUnreachableError) and not is_parameter:
                     raise meaning from None
+                other = None
                 if is_parameter or is_request_refusal(error):
                     other = self.refused(tried, about)
                 elif isinstance(meaning, RetryableError):
                     is_server_error = (http_status(error) or 0) >= _SERVER_ERROR
-                    may_be_format = is_server_error and meaning.after is None
-                    other = self.broken(ask.key, tried) if may_be_format else None
+                    if is_server_error and meaning.after is None:
+                        other = self.broken(ask.key, tried)
                     if other is None:
                         raise meaning from None
-                else:
-                    other = None
                 if other is None:
                     return Reply.nothing(REFUSAL_MESSAGE.format(complaint))
                 tried.append(other)
             else:
                 return self._read(response, ask, tried[-1])
 
-    def turn(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """One ask finds out what the server takes; the others wait for that, but not for long."""
-        return contextlib.nullcontext() if self.settled else self._first_turn()
-
     @contextlib.asynccontextmanager
-    async def _first_turn(self) -> AsyncIterator[None]:
-        has_turn = False
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PROBE_WAIT_S):
-                has_turn = await self._finding_out.acquire()
-        if has_turn and self.settled:  # found out in the meantime
-            self._finding_out.release()
-            has_turn = False
-        try:
+    async def turn(self) -> AsyncIterator[None]:
+        """One ask finds out what the server takes; the others wait for that, but not for long."""
+        async with contextlib.AsyncExitStack() as stack:
+            if not self.settled:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PROBE_WAIT_S):
+                        await stack.enter_async_context(self._finding_out)
+            if self.settled:  # perhaps found out in the meantime
+                await stack.aclose()
             yield
-        finally:
-            if has_turn:
-                self._finding_out.release()
 
     def learn(self, abilities: Mapping[str, Any]) -> None:
         """Believe what an earlier run found out; what is no request_format is ignored."""
@@ -287,10 +256,16 @@ class CapabilityProbe:
         found = {"structure": structure, "gives_logprobs": self.gives_logprobs}
         return vars(self.request_format) | found
 
-    @property
-    def structure(self) -> Structure | None:
-        """The structure in which questions are put; None before it is settled."""
-        return self.request_format.structure if self.settled else None
+    def info(self, **facts: Any) -> JudgeInfo:
+        """Return these facts of a judge beside what was found out of its server."""
+        found: dict[str, Any] = {
+            "abilities": self.abilities(),
+            "learn": self.learn,
+            "structure": self.request_format.structure if self.settled else None,
+            "structure_in_doubt": bool(self._broken) and not (self._was_bare or self.settled),
+            "supports": self.takes,
+        }
+        return JudgeInfo(**found | facts)
 
     def takes(self, feature: str) -> bool | None:
         """Whether a flag of `RequestFormat` or a structure is sent; None where that is not known."""
@@ -302,11 +277,6 @@ class CapabilityProbe:
         simplicity = list(get_args(Structure)).index
         ours, theirs = simplicity(self.request_format.structure), simplicity(feature)
         return None if theirs > ours else theirs == ours
-
-    @property
-    def doubted(self) -> bool:
-        """Whether a structured question, if it fails again, is put without a structure."""
-        return bool(self._broken) and not (self._was_bare or self.settled)
 
     def accepted(self, request_format: RequestFormat) -> None:
         """A reply came to a request in `request_format`."""
@@ -367,10 +337,10 @@ class CapabilityProbe:
         """
         is_first = not self._heard
         self.accepted(request_format)
-        self.gives_logprobs = self.gives_logprobs or response.gives_logprobs
+        self.gives_logprobs = self.gives_logprobs or bool(response.logprobs)
         reply = response.reply(ask.schema)
-        ignored = reply.parsed is None and response.ignores(request_format.structure, ask.schema)
-        if is_first and ignored:
+        is_first = is_first and reply.parsed is None
+        if is_first and response.ignores(request_format.structure, ask.schema):
             self._inferred_from = request_format.structure
             self.request_format = replace(request_format, structure="plain")
         return reply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from typing import Any, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
 from misslink.io.jsonl import DuplicateKeyError, unique_keys
-from misslink.judge.backends.label_probabilities import ReplyTokens, label_probabilities
-from misslink.judge.protocol import Probabilities, Reply, strict_schema
+from misslink.judge.backends.label_probabilities import label_probabilities
+from misslink.judge.protocol import Reply, RetryableError, strict_schema
 from misslink.text.normalization import valid_text
 from misslink.types import Usage
 
@@ -21,10 +22,20 @@ _NOT_UTF8 = "the reply is not valid UTF-8"
 _TOOL_CALL = "the reply is a tool call and not text"
 DECLINED = "the judge declined to answer"
 WITHHELD = "the judge's provider withheld the reply"
+# By what the providers call the reason. An answer that is complete all the same counts.
+_EARLY_ENDS = {
+    **dict.fromkeys(
+        ("length", "max_tokens", "max_output_tokens", "MAX_TOKENS", "model_length"),
+        f"{CUT_OFF} at the token limit (max_tokens)",
+    ),
+    **dict.fromkeys(
+        ("content_filter", "SAFETY", "RECITATION", "PROHIBITED_CONTENT", "guardrail_intervened"),
+        f"{WITHHELD} (content filter)",
+    ),
+}
 
 _INVALID_BYTE = re.compile("[\udc80-\udcff]")  # as decoded by `decode_body`
 _MAX_REFUSAL_LENGTH = 400  # characters; longer ones say more than that they will not
-_THINK_END = "</think>"
 # In lower case, in the languages of the prompts. What is refused is help, or the request itself: "I cannot find this in the
 # passages" is an attempt at an answer.
 _REFUSALS = (
@@ -80,7 +91,7 @@ def is_refusal_text(words: str) -> bool:
         False where it is long, or opens otherwise: "I cannot find that in the passages" is the
         beginning of an answer.
     """
-    reply = words.rpartition(_THINK_END)[2].strip()
+    reply = words.rpartition(_REASONING_END)[2].strip()
     plain = " ".join(reply.lower().translate(_PLAIN_PUNCTUATION).split()).lstrip("\"'*_ ")
     return len(reply) <= _MAX_REFUSAL_LENGTH and _REFUSAL.match(plain) is not None
 
@@ -98,6 +109,7 @@ def is_question_error(complaint: str) -> bool:
 _REASONING_START = re.compile(r"\s*(?:<(think|thinking|thought|reasoning)>|\[(THINK)\])")
 _REASONING_END = "</think>"  # where the prompt's template opens it for the model
 _MISSING_FIELD_ERRORS = "missing", "model_type"  # a field, or an object where one should be
+_MISFIT = "the reply does not fit the answer schema"
 _JSON_START = re.compile(r"\s*(?:```(?:json)?\s*)?[{\[]")
 
 
@@ -135,29 +147,28 @@ def extract_answer(text: str, schema: type[BaseModel]) -> ExtractedAnswer:
     """
     if not text.strip():
         return ExtractedAnswer(None, "the reply is empty")
-    problem, misshapen = "the reply has no JSON object", False
-    first_problem = None
+    problems: list[str] = []
+    misshapen = False
     for start, words in _candidate_texts(text):
         try:
             answer = schema.model_validate_json(words)
             json.loads(words, object_pairs_hook=unique_keys)
             return ExtractedAnswer(answer, None, words, start)
         except DuplicateKeyError as twice:
-            problem = f"the reply does not fit the answer schema: {twice}"
+            problems.append(f"{_MISFIT}: {twice}")
         except ValidationError as mismatch:
             errors = mismatch.errors(include_url=False, include_input=False)
             misshapen = misshapen or any(error["type"] in _MISSING_FIELD_ERRORS for error in errors)
             first = errors[0]
             place = ".".join(map(str, first["loc"])) or "the whole"
             if first["type"] != "json_invalid":
-                problem = f"the reply does not fit the answer schema: {place}: {first['msg']}"
-            elif "does not fit" not in problem:
-                problem = f"the reply is not JSON: {first['msg']}"
-        first_problem = first_problem or problem
+                problems.append(f"{_MISFIT}: {place}: {first['msg']}")
+            elif not any(problem.startswith(_MISFIT) for problem in problems):
+                problems.append(f"the reply is not JSON: {first['msg']}")
+    # A part of broken JSON fits no schema, but that is not why.
+    problem = problems[0 if text.lstrip().startswith("{") else -1]
     if _end_of_reasoning(text) is None:
         problem = "the reply ended during the judge's reasoning"
-    elif text.lstrip().startswith("{"):  # a part of broken JSON fits no schema, but that is not why
-        problem = first_problem or problem
     return ExtractedAnswer(None, problem, misshapen=misshapen)
 
 
@@ -248,10 +259,8 @@ class ParsedResponse:
     usage : Usage or None
     refusal : str or None
         Its words where it declines.
-    cut : bool
-        Whether it stopped at the token limit.
-    withheld : bool
-        Whether its provider held its words back.
+    reason : str
+        Why it ended, as the provider calls that.
     tool_call : bool
         Whether it calls a tool.
     valid : bool
@@ -264,45 +273,41 @@ class ParsedResponse:
     message: str
     usage: Usage | None = None
     refusal: str | None = None
-    cut: bool = False
-    withheld: bool = False
+    reason: str = ""
     tool_call: bool = False
     valid: bool = True
     logprobs: Any = None
 
-    @property
-    def gives_logprobs(self) -> bool:
-        """Whether the tokens come with log-probabilities."""
-        return isinstance(self.logprobs, list) and bool(self.logprobs)
-
     def reply(self, schema: type[BaseModel]) -> Reply:
         """Read it as an instance of `schema`."""
-        if self.refusal and not self.content:
-            declined = f"{DECLINED}: {self.refusal}"
-            return Reply(None, self.refusal, self.usage, problem=declined)
         extracted = ExtractedAnswer(None, _NOT_UTF8)
         if self.valid:
             extracted = extract_answer(self.content, schema)
+        raw = self.content or self.refusal or self.message
+        if extracted.answer is not None:
+            place = extracted.words, extracted.start
+            chances = label_probabilities(
+                self.logprobs, self.content, *place, strict_schema(schema)
+            )
+            return Reply(extracted.answer, raw, self.usage, chances)
         problem = extracted.problem
-        if extracted.answer is None and self.cut:
-            problem = f"{CUT_OFF} at the token limit (max_tokens)"
-        elif extracted.answer is None and self.withheld:
-            problem = f"{WITHHELD} (content filter)"
-        elif extracted.answer is None and self.tool_call and not self.content:
+        if self.refusal and not self.content:
+            problem = f"{DECLINED}: {self.refusal}"
+        elif self.reason in _EARLY_ENDS:
+            problem = _EARLY_ENDS[self.reason]
+        elif self.tool_call and not self.content:
             problem = _TOOL_CALL
-        elif extracted.answer is None and self._declines:
+        elif self._declines:
             problem = f"{DECLINED}: {self.content}"
-        chances = {} if extracted.answer is None else self._probabilities(extracted, schema)
-        return Reply(extracted.answer, self.content or self.message, self.usage, chances, problem)
+        return Reply(None, raw, self.usage, problem=problem)
 
     def ignores(self, structure: str, schema: type[BaseModel]) -> bool:
         """Whether a reply that does not fit ignores the requested answer format.
 
         With `structure` 'json_schema', JSON of another shape ignores it; an unknown label does not.
         """
-        if structure == "plain" or self.cut or self.withheld or self.refusal or not self.content:
-            return False
-        if not self.valid:
+        is_readable = self.valid and self.content and not self.refusal
+        if structure == "plain" or self.reason in _EARLY_ENDS or not is_readable:
             return False
         if self._is_prose:
             return not self._declines
@@ -318,66 +323,66 @@ class ParsedResponse:
         """Whether it declines in its own words, where a server has no field for that."""
         return self._is_prose and is_refusal_text(self.content)
 
-    def _probabilities(self, extracted: ExtractedAnswer, schema: type[BaseModel]) -> Probabilities:
-        tokens = ReplyTokens.read(self.logprobs, self.content)
-        if tokens is None:
-            return {}
-        return label_probabilities(
-            tokens, self.content, extracted.words, extracted.start, strict_schema(schema)
-        )
 
+def parse_completion(body: str) -> ParsedResponse:
+    """Return what a chat completion says; some servers send errors with status 200.
 
-def reply_from_completion(body: str, schema: type[BaseModel]) -> Reply:
-    """Parse the body of a successful chat completion as `schema`.
-
-    Some servers send errors with status 200; then the result is a `Reply.nothing`.
+    Raises
+    ------
+    RetryableError
+        It says nothing.
     """
-    response = parse_completion(body)
-    return Reply.nothing(response) if isinstance(response, str) else response.reply(schema)
-
-
-def parse_completion(body: str) -> ParsedResponse | str:
-    """Return what a chat completion says, or in a sentence why it says nothing."""
     completion = parse_json_body(body)
-    if isinstance(completion, str):
-        return completion
     choices = completion.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return f"the server sent no completion: {valid_text(body[:EXCERPT_LENGTH])}"
+        raise no_answer("completion", body)
     words = _message_content(message.get("content"))
     content = valid_text(words)
     if isinstance(choice.get("error"), dict) and not content:
-        return f"the server sent no completion: {json.dumps(choice['error'])[:EXCERPT_LENGTH]}"
+        raise no_answer("completion", json.dumps(choice["error"]))
     refusal, logprobs = message.get("refusal"), choice.get("logprobs")
     return ParsedResponse(
         content=content,
         message="" if content else json.dumps(message),
         usage=parse_usage(completion.get("usage"), "prompt_tokens", "completion_tokens"),
         refusal=valid_text(str(refusal)) if refusal else None,
-        cut=choice.get("finish_reason") == "length",
-        withheld=choice.get("finish_reason") == "content_filter",
+        reason=str(choice.get("finish_reason")),
         tool_call=bool(message.get("tool_calls") or message.get("function_call")),
         valid=is_valid_utf8(words),
         logprobs=logprobs.get("content") if isinstance(logprobs, dict) else None,
     )
 
 
-def parse_json_body(body: str) -> dict[str, Any] | str:
-    """Return the JSON object that a body is, or in a sentence what it is instead."""
+def parse_json_body(body: str) -> dict[str, object]:
+    """Return the JSON object that a body is; raise RetryableError where it is none."""
     try:
         read = json.loads(body)
     except (ValueError, RecursionError):
-        return f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
-    return (
-        read
-        if isinstance(read, dict)
-        else f"the server sent no completion: {valid_text(body[:EXCERPT_LENGTH])}"
-    )
+        problem = f"the server's answer is not JSON: {body[:EXCERPT_LENGTH]!r}"
+        raise RetryableError(problem, "server") from None
+    if not isinstance(read, dict):
+        raise no_answer("completion", body)
+    return read
 
 
-def parse_usage(reported: Any, prompt: str, completion: str) -> Usage | None:
+def find_json_object(body: str) -> dict[str, Any] | None:
+    """Return the JSON object that a body is; None where it is none."""
+    with contextlib.suppress(RetryableError):
+        return parse_json_body(body)
+    return None
+
+
+def no_answer(kind: str, sent: str) -> RetryableError:
+    """Return the error of a server that answers with success, and not with what was asked."""
+    excerpt = valid_text(sent[:EXCERPT_LENGTH])
+    return RetryableError(f"the server sent no {kind}: {excerpt}", "server")
+
+
+def parse_usage(
+    reported: Any, prompt: str = "input_tokens", completion: str = "output_tokens"
+) -> Usage | None:
     """Return the usage reported under these names; a strange count is missing, not zero."""
     if not isinstance(reported, dict):
         return None

@@ -6,7 +6,6 @@ import asyncio
 import copy
 import json
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +25,7 @@ from misslink.judge.batch.service import (
 from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.middleware.budget import BatchTerms, BudgetedJudge
 from misslink.judge.middleware.cache import cache_key, identity_json
-from misslink.judge.protocol import Ask, Judge, Reply, RetryableError, SkippedAskError
+from misslink.judge.protocol import Ask, Judge, JudgeLayer, Reply, RetryableError, SkippedAskError
 
 _log = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ class BatchSavings:
     saving: float | None  # compared with live calls
 
 
-class BatchJudge:
+class BatchJudge(JudgeLayer):
     """Submit questions to a server in batches, and record each batch in the response cache."""
 
     def __init__(
@@ -56,9 +55,7 @@ class BatchJudge:
         config: JudgeConfig,
         timing: queue.BatchTiming,
     ) -> None:
-        self.judge = live
-        self.name: str = bare.name
-        self.identity: Mapping[str, Any] = bare.identity
+        super().__init__(live)
         self.share = config.batch_price
         self.questions = 0  # answered in batches
         self._prompt_tokens = self._completion_tokens = 0
@@ -67,13 +64,13 @@ class BatchJudge:
         self._config = config
         self._identity = identity_json(bare)
         self._store = BatchStore(cache, self._identity, self.name)
-        self._service = BatchService(bare.connection, config.timeout)
+        service = BatchService(bare.connection, config.timeout)
         self._queue = queue.BatchQueue(
-            self._service, self._store, timing, bare.path, config.retries, self._end
+            service, self._store, timing, bare.path, config.retries, self._end
         )
         self._opening: asyncio.Task[None] | None = None
         self._finding_out = asyncio.Lock()
-        self._calls: set[queue.BatchCall] = set()
+        self._answers: set[queue.Answer] = set()  # that are waited for
         self._end_error: Exception | None = None
         self._is_cap_reported = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -143,9 +140,8 @@ class BatchJudge:
         # The first question goes live where it is not known yet what the server supports.
         live = int(calls > submitted and not self._bare.abilities)
         questions = calls - live
-        saving = None
-        if cost is not None:
-            saving = cost * (questions / calls if calls else 0.0) * (1 - self.share)
+        in_batches = questions / calls if calls else 0.0
+        saving = None if cost is None else cost * in_batches * (1 - self.share)
         new = questions - submitted
         size = round(size * new / calls) if calls else 0
         return BatchSavings(
@@ -168,12 +164,11 @@ class BatchJudge:
             self._deadline.cancel()
         if self._opening is not None:
             self._opening.cancel()
-        await self._queue.stop()
+        await self._queue.close()
         self._end(JudgeUnreachableError("the run has ended"))
-        self._queue.close()
         self._store.prune()
         self._store.close()
-        await self.judge.close()
+        await super().close()
 
     async def _open(self) -> None:
         """Check that the server has a batch API, and start the deadline."""
@@ -197,26 +192,23 @@ class BatchJudge:
             return None if self._bare.abilities else await self.judge.ask(ask)
 
     async def _ask_in_batch(self, key: str, ask: Ask) -> Reply:
-        call: queue.BatchCall | None = None
+        batch: int | None = None  # that has answered
 
         async def post(path: str, body: dict[str, Any]) -> str:
             """In place of a request: return the body of the answer, or raise why there is none."""
-            nonlocal call
+            nonlocal batch
             row = self._store.row_of(key)
             if row is None and not self._bare.abilities:  # what was known of the server is wrong
                 raise queue.ResubmitError
             self._raise_if_ended()
-            call = queue.BatchCall(key)
-            self._calls.add(call)
             if row is not None:
-                self._queue.attach(call, row)
+                answer = self._queue.attach(key, row)
             else:
-                self._queue.add(call, input_line(key, path, body))
+                answer = self._queue.add(key, input_line(key, path, body))
+            self._answers.add(answer)
+            answer.add_done_callback(self._answers.discard)
             del body  # frees memory: the line is on disk
-            try:
-                line = await call.answer
-            finally:
-                self._calls.discard(call)
+            batch, line = await answer
             if line.status is not None and not line.good:
                 raise ServerError(line.status, line.body)
             return self._bare.connection.censored(json.dumps(line.body, ensure_ascii=False))
@@ -224,8 +216,8 @@ class BatchJudge:
         try:
             return await self._bare.ask_by(post, ask)
         except RetryableError:
-            if call is not None and call.row is not None:  # it is asked again in another batch
-                self._store.remove(call.row, key)
+            if batch is not None:  # it is asked again in another batch
+                self._store.remove(batch, key)
             raise
 
     def _report_cap(self, calls: int) -> None:
@@ -250,8 +242,7 @@ class BatchJudge:
             )
         if self._end_error is None:
             self._end_error = error
-        for call in tuple(self._calls):
-            call.fail(copy.copy(self._end_error))
+        queue.fail_answers(list(self._answers), partial(copy.copy, self._end_error))
         self._budget.stop()
 
     def _raise_if_ended(self) -> None:

@@ -7,11 +7,12 @@ import contextlib
 import logging
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import IO, Any, NamedTuple, TypeVar
 
-from misslink.errors import InputError, JudgeUnreachableError
+from misslink.errors import InputError
 from misslink.io.retry import Backoff
 from misslink.judge.backends.connection import ServerError
 from misslink.judge.batch.service import (
@@ -60,74 +61,43 @@ class ResubmitError(SkippedAskError):
         super().__init__("its batch was not begun")
 
 
-def _lost_error(problem: str) -> RetryableError:
-    """The answer to a question is lost at the server, which charges for it all the same."""
-    return RetryableError(problem, "time")
+# What a caller waits for: the row of the batch that has the answer, and its line.
+Answer = asyncio.Future[tuple[int, BatchLine]]
+Calls = dict[str, Answer]  # by the cache key of the reply
 
 
-@dataclass(eq=False)
-class BatchCall:
-    """A question that waits for its line, found by the cache key of its reply."""
-
-    key: str
-    row: int | None = None  # the batch that it is part of
-    answer: asyncio.Future[BatchLine] = field(
-        default_factory=lambda: asyncio.get_running_loop().create_future()
-    )
-
-    def fail(self, error: Exception) -> None:
-        """Deliver why there is no line."""
-        if not self.answer.done():
-            self.answer.set_exception(error)
+def fail_answers(answers: list[Answer], error: Callable[[], Exception]) -> None:
+    """Deliver why there is no line, to each caller with a separate error object."""
+    for answer in answers:
+        if not answer.done():
+            answer.set_exception(error())
 
 
-def _fail_calls(calls: dict[str, BatchCall], error: Callable[[], Exception]) -> None:
-    """Take out the calls and fail each with a separate error object."""
-    failed = list(calls.values())
+def _fail_calls(calls: Calls, error: Callable[[], Exception]) -> None:
+    """Take out the calls and fail each."""
+    fail_answers(list(calls.values()), error)
     calls.clear()
-    for call in failed:
-        call.fail(error())
 
 
-class _BatchFile:
-    """A growing input file on disk; `calls` are by key, in the order of its lines."""
+class _BatchFile(NamedTuple):
+    """A growing input file on disk; `calls` are in the order of its lines."""
 
-    def __init__(self) -> None:
-        with _disk_errors():
-            self.file = tempfile.TemporaryFile(prefix="misslink-batch-")  # noqa: SIM115 (`close` closes it)
-        self.calls: dict[str, BatchCall] = {}
-        self.bytes = 0
-
-    def add(self, call: BatchCall, line: bytes) -> None:
-        with _disk_errors():
-            self.file.write(line)
-        self.calls[call.key] = call
-        self.bytes += len(line)
-
-
-@contextlib.contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"the questions of a batch cannot be written ({error.strerror}); free some space "
-            "there, or name another folder in TMPDIR",
-            path=tempfile.gettempdir(),
-        ) from None
+    file: IO[bytes]
+    calls: Calls
 
 
 @dataclass
 class _Batch:
     """A submitted batch, of this run or another, and who waits for it."""
 
-    calls: dict[str, BatchCall] = field(default_factory=dict)
+    calls: Calls = field(default_factory=dict)
     progress: tuple[Any, ...] = ()  # as last logged
     is_polled: bool = False
     is_seen: bool = False  # the server knows it under the key of this process
     missed: int = 0  # polls in a row that did not find it
 
 
+@dataclass(eq=False, repr=False)
 class BatchQueue:
     """Submits questions together, and polls the batches that callers wait for.
 
@@ -135,80 +105,78 @@ class BatchQueue:
     base URL. `on_error` is called with the error that ends everything.
     """
 
-    def __init__(
-        self,
-        service: BatchService,
-        store: BatchStore,
-        timing: BatchTiming,
-        path: str,
-        retries: int,
-        on_error: Callable[[Exception], None],
-    ) -> None:
+    service: BatchService
+    store: BatchStore
+    timing: BatchTiming
+    path: str
+    retries: int
+    on_error: Callable[[Exception], None]
+
+    def __post_init__(self) -> None:
         self.max_questions = MAX_QUESTIONS
         self.queue_full = False  # the server has refused a batch because its queue was full
-        self._service = service
-        self._store = store
-        self._timing = timing
-        self._path = path
-        self._retries = retries
-        self._on_error = on_error
-        self._backoff = Backoff(timing.first, timing.longest, _BACKOFF_FACTOR)
+        self._connection = self.service.connection
+        self._backoff = Backoff(self.timing.first, self.timing.longest, _BACKOFF_FACTOR)
         self._ended = asyncio.Event()  # set when a batch has ended
         self._submitting = asyncio.Lock()
         self._uploads = asyncio.Semaphore(_MAX_UPLOADS)
         self._next: _BatchFile | None = None
-        self._is_collecting = False
-        self._questions = self._reading = 0
+        self._questions = 0
+        self.reading = (
+            0  # batches whose answers are being read, which may lead to further questions
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._batches: defaultdict[int, _Batch] = defaultdict(_Batch)
 
     async def check_service(self) -> None:
         """Raise where the server has no batch API or is unreachable, before anything is paid."""
-        try:
-            await self._request(self._service.check, "list its batches", may_be_missing=True)
-        except ServerError as error:
-            # A server that accepts batches need not list them; then its status is 405.
-            if error.status == _NOT_FOUND_STATUSES[0]:
-                raise self._no_batch_api() from None
+        with contextlib.suppress(ServerError):  # a server that accepts batches need not list them
+            await self._request(self.service.check, "list its batches", missing=(405,))
 
-    def add(self, call: BatchCall, line: bytes) -> None:
-        """Add a call to the next batch."""
+    def add(self, key: str, line: bytes) -> Answer:
+        """Add a question to the next batch."""
         self._questions += 1
         batch_file = self._next
         if batch_file is not None and (
-            len(batch_file.calls) >= self.max_questions or batch_file.bytes + len(line) > MAX_BYTES
+            len(batch_file.calls) >= self.max_questions
+            or batch_file.file.tell() + len(line) > MAX_BYTES
         ):
             self._start(self._submit(batch_file))
             self._next = None
-        self._next = self._next or _BatchFile()
-        self._next.add(call, line)
-        if not self._is_collecting:
-            self._is_collecting = True
-            self._start(self._collect())
+        try:
+            if self._next is None:
+                self._next = _BatchFile(tempfile.TemporaryFile(), {})  # noqa: SIM115 (`_submit` closes it)
+                self._start(self._collect())
+            self._next.file.write(line)
+        except OSError as error:
+            raise InputError(
+                f"the questions of a batch cannot be written ({error.strerror}); free some space "
+                "there, or name another folder in TMPDIR",
+                path=tempfile.gettempdir(),
+            ) from None
+        answer = self._next.calls[key] = asyncio.get_running_loop().create_future()
+        return answer
 
-    def attach(self, call: BatchCall, row: int) -> None:
-        """Let a call wait for a submitted batch, of this run or another."""
+    def attach(self, key: str, row: int, answer: Answer | None = None) -> Answer:
+        """Let a question wait for a submitted batch, of this run or another."""
         self._questions += 1
-        call.row = row
         batch = self._batches[row]
-        batch.calls[call.key] = call
+        answer = batch.calls[key] = answer or asyncio.get_running_loop().create_future()
         if not batch.is_polled:
             batch.is_polled = True
             self._start(self._poll(row, batch))
+        return answer
 
-    async def stop(self) -> None:
-        """Cancel all background tasks."""
+    async def close(self) -> None:
+        """Stop all background tasks, and log which batches continue at the provider."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def close(self) -> None:
-        """Remove what is not submitted, and log which batches continue at the provider."""
         if self._next is not None:
             self._next.file.close()
         for row, batch in self._batches.items():
-            stored = self._store.read(row) if batch.calls else None
+            stored = self.store.read(row) if batch.calls else None
             if stored is not None:
                 _log.warning(
                     "batch %s continues at the provider; the same command fetches its answers",
@@ -218,20 +186,11 @@ class BatchQueue:
     async def wait_until_idle(self) -> None:
         """Wait until no further question comes for a moment, and no answers are being read."""
         before = -1
-        while before != self._questions or self._reading:
+        while before != self._questions or self.reading:
             before = self._questions
-            await self._timing.sleep(self._timing.linger)
+            await self.timing.sleep(self.timing.linger)
             for _ in range(_LOOP_TURNS):  # callers that were blocked by other work ask now
                 await asyncio.sleep(0)
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[None]:
-        """Mark that answers are being read, which may lead to further questions."""
-        self._reading += 1
-        try:
-            yield
-        finally:
-            self._reading -= 1
 
     @contextlib.asynccontextmanager
     async def submission_turn(self) -> AsyncIterator[None]:
@@ -252,7 +211,7 @@ class BatchQueue:
             self._tasks.discard(task)
             error = None if task.cancelled() else task.exception()
             if isinstance(error, Exception):
-                self._on_error(error)
+                self.on_error(error)
 
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -261,7 +220,7 @@ class BatchQueue:
     async def _collect(self) -> None:
         """Submit the next batch once no further question comes."""
         await self.wait_until_idle()
-        batch_file, self._next, self._is_collecting = self._next, None, False
+        batch_file, self._next = self._next, None
         if batch_file is not None:
             await self._submit(batch_file)
 
@@ -275,18 +234,17 @@ class BatchQueue:
                 name = f"misslink-{len(calls)}-questions.jsonl"
                 async with self._uploads:
                     file = await self._request(
-                        lambda: self._service.upload(name, batch_file.file),
+                        lambda: self.service.upload(name, batch_file.file),
                         "take the file of a batch",
                     )
-                batch_file.file.close()
                 await self._create(file, calls)
 
-    async def _create(self, file: str, calls: dict[str, BatchCall]) -> None:
+    async def _create(self, file: str, calls: Calls) -> None:
         """Create a batch of an uploaded file once, also where the server's answer to that is lost."""
-        stored = self._store.reserve(file, tuple(calls))
+        stored = self.store.reserve(file, tuple(calls))
         if stored is None:  # another process submitted one of them first; its batch shows now
             with contextlib.suppress(ServerError):
-                await self._service.discard(file)
+                await self.service.discard(file)
             _fail_calls(calls, ResubmitError)
             return
         was_tried = False
@@ -298,16 +256,16 @@ class BatchQueue:
             if existing is not None:
                 return existing
             try:
-                return await self._service.create(file, self._path)
+                return await self.service.create(file, self.path)
             except ServerError as error:
-                if not isinstance(self._service.connection.meaning(error), RetryableError):
-                    self._store.drop(stored.row)  # it will never exist
+                if not isinstance(self._connection.meaning(error), RetryableError):
+                    self.store.drop(stored.row)  # it will never exist
                 raise
 
         state = await self._request(create, "make a batch")
-        self._store.set_service_id(stored.row, state.id)
-        for call in calls.values():
-            self.attach(call, stored.row)
+        self.store.set_service_id(stored.row, state.id)
+        for key, answer in calls.items():
+            self.attach(key, stored.row, answer)
         self._batches[stored.row].is_seen = True
         _log.warning(
             "%d question%s submitted as batch %s; it may take a day, and after an interruption the "
@@ -327,8 +285,9 @@ class BatchQueue:
             if state is not None and state.over:
                 # More calls may attach to it, and reading it once is cheaper.
                 await self.wait_until_idle()
-                with self.reading():
-                    await self._deliver(row, batch, state)
+                self.reading += 1
+                await self._deliver(row, batch, state)
+                self.reading -= 1
                 polls = 0
             if batch.calls:
                 polls += 1
@@ -338,20 +297,20 @@ class BatchQueue:
 
     async def _state(self, row: int, batch: _Batch) -> BatchState | None:
         """The state of a batch; None where it is not known yet, or gone."""
-        stored = self._store.read(row)
+        stored = self.store.read(row)
         if stored is None:  # another process found that it brings no answers
             _fail_calls(batch.calls, ResubmitError)
             return None
         if stored.service_id is None:
             state = await self._find(stored)
             if state is not None:
-                self._store.set_service_id(row, state.id)
+                self.store.set_service_id(row, state.id)
             elif not stored.in_submission:
-                self._store.drop(row)
+                self.store.drop(row)
                 _fail_calls(batch.calls, ResubmitError)
             return state
         try:
-            state = await self._service.retrieve(stored.service_id)
+            state = await self.service.retrieve(stored.service_id)
         except ServerError as error:
             if error.status != _NOT_FOUND_STATUSES[0]:
                 raise
@@ -361,21 +320,27 @@ class BatchQueue:
         progress = state.status, state.answered, state.failed
         if batch.progress != progress:
             batch.progress = progress
-            self._log_progress(stored, state)
+            _log.warning(
+                "batch %s: %s of %s answered%s, %s",
+                *(state.id, f"{state.answered:,}", f"{stored.questions:,}"),
+                f", {state.failed:,} failed" if state.failed else "",
+                state.status.replace("_", " "),
+            )
         return state
 
     def _handle_missing(self, stored: StoredBatch, batch: _Batch) -> None:
         """A batch is not found: requested with another account's key, or lost with its answers."""
         if not batch.is_seen:
-            raise self._unreachable(
+            raise self._connection.unreachable(
                 f"it does not know the batch {stored.service_id} of {stored.created[:10]}; give the "
                 "key with which it was submitted, or ask again with --engine local"
             )
         batch.missed += 1
         if batch.missed >= _MAX_MISSING_POLLS:
             _log.warning("batch %s does not exist any more", stored.service_id)
-            self._store.drop(stored.row)
-            _fail_calls(batch.calls, lambda: _lost_error("its batch is gone"))
+            self.store.drop(stored.row)
+            # As out of time: the server may charge for what is lost.
+            _fail_calls(batch.calls, partial(RetryableError, "its batch is gone", "time"))
 
     async def _deliver(self, row: int, batch: _Batch, state: BatchState) -> None:
         """Read the answers of a batch; each reply is cached before the next line is read."""
@@ -387,28 +352,31 @@ class BatchQueue:
         try:
             action = f"give the answers of batch {state.id}"
             problem = await self._request(
-                lambda: self._read_answers(row, batch, state, answered), action, may_be_missing=True
+                lambda: self._read_answers(row, batch, state, answered),
+                action,
+                missing=_NOT_FOUND_STATUSES,
             )
         except ServerError:
             _log.warning("the answers of batch %s do not exist any more", state.id)
             is_lost = True
         calls = {key: batch.calls[key] for key in waiting if key in batch.calls}
-        if calls and answered and not any(map(self._store.knows, answered)):
-            raise self._unreachable(
+        if calls and answered and not any(map(self.store.knows, answered)):
+            raise self._connection.unreachable(
                 f"the answers of its batch {state.id} have other names (custom_id) than its "
                 "questions, so they cannot be matched; use --engine local"
             )
         for key in calls:
             del batch.calls[key]
         if is_lost:
-            self._store.drop(row)
-            _fail_calls(calls, lambda: _lost_error("its answer does not exist any more"))
+            self.store.drop(row)
+            why = "its answer does not exist any more"
+            _fail_calls(calls, partial(RetryableError, why, "time"))
             return
-        self._store.retain(row, answered)
+        self.store.retain(row, answered)
         if not calls:
             return
         if state.status == "cancelled":
-            raise self._unreachable(
+            raise self._connection.unreachable(
                 f"its batch {state.id} was cancelled with {len(calls)} questions open; its answers "
                 "are cached, and the same command submits the rest"
             )
@@ -423,43 +391,41 @@ class BatchQueue:
         """Deliver all lines of a batch; return why a question was not processed, or ""."""
         keys, problem = set[str](), ""
         for file in filter(None, (state.output, state.errors)):
-            async for line in self._lines(file):
+            warned = False
+            async for raw in self.service.lines(file):
+                line = BatchLine.read(raw)
+                if line is None:
+                    if (
+                        raw.strip() and not warned
+                    ):  # at once: the run may end with the last good line
+                        _log.warning("file %s has invalid lines, which are ignored", file)
+                        warned = True
+                    continue
                 keys.add(line.key)
                 if line.status is None:
-                    problem = self._service.connection.censored(line.problem)
+                    problem = self._connection.censored(line.problem)
                     continue
                 if line.good:
                     answered.add(line.key)
-                if call := batch.calls.pop(line.key, None):
+                if answer := batch.calls.pop(line.key, None):
                     if not line.good:  # released before it is asked again, in another batch
-                        self._store.remove(row, line.key)
-                    if not call.answer.done():
-                        call.answer.set_result(line)
+                        self.store.remove(row, line.key)
+                    if not answer.done():
+                        answer.set_result((row, line))
                     await asyncio.sleep(0)
         if len(keys) < state.answered:  # the rest was paid for, and may still come
-            raise ValueError(f"its files hold {len(keys)} of {state.answered}")
+            raise RetryableError(f"its files hold {len(keys)} of {state.answered}", "server")
         return problem
-
-    async def _lines(self, file: str) -> AsyncIterator[BatchLine]:
-        """The lines of a file that are lines of a batch."""
-        warned = False
-        async for raw in self._service.lines(file):
-            line = BatchLine.read(raw)
-            if line is not None:
-                yield line
-            elif raw.strip() and not warned:  # at once: the run may end with the last good line
-                _log.warning("file %s has invalid lines, which are ignored", file)
-                warned = True
 
     def _handle_refused(self, row: int, batch: _Batch, state: BatchState) -> None:
         """A batch was not started: the queue is full, or its file is not accepted."""
         calls = dict(batch.calls)
         batch.calls.clear()
-        self._store.drop(row)
+        self.store.drop(row)
         problems = "; ".join(state.problems) or "it gives no reason"
         is_only_batch = not self._is_waiting
         if _QUEUE_FULL_CODE not in state.codes or (is_only_batch and len(calls) == 1):
-            raise self._unreachable(f"it refuses the batch {state.id}: {problems}")
+            raise self._connection.unreachable(f"it refuses the batch {state.id}: {problems}")
         self.queue_full = True
         action = "it is submitted again when the others have ended"
         if is_only_batch:
@@ -472,7 +438,7 @@ class BatchQueue:
         """Look in the server's list for a batch whose submission was only announced, or None."""
         oldest = stored.created_at.timestamp() - _CLOCK_SKEW_S
         try:
-            async for state in self._service.list_batches():
+            async for state in self.service.list_batches():
                 if state.input_file == stored.file:
                     return state
                 if state.created is not None and state.created < oldest:
@@ -486,67 +452,46 @@ class BatchQueue:
     def _is_waiting(self) -> bool:
         return any(batch.calls for batch in self._batches.values())
 
-    def _log_progress(self, stored: StoredBatch, state: BatchState) -> None:
-        _log.warning(
-            "batch %s: %s of %s answered%s, %s",
-            *(state.id, f"{state.answered:,}", f"{stored.questions:,}"),
-            f", {state.failed:,} failed" if state.failed else "",
-            state.status.replace("_", " "),
-        )
-
     async def _request(
         self,
         call: Callable[[], Awaitable[Result]],
         action: str,
         *,
-        may_be_missing: bool = False,
+        missing: tuple[int, ...] = (),
         retries: int | None = None,
     ) -> Result:
         """Return the result of `call`, one request; `action` completes "it does not ...".
 
-        A missing object (404, 405) means that the server has no batch API, unless it `may_be_missing`:
-        then the `ServerError` is raised.
+        A missing object (404, 405) means that the server has no batch API, unless its status is among
+        those of `missing`: then the `ServerError` is raised.
         """
         tries = 0
         while True:
             tries += 1
             try:
                 return await call()
-            except (ServerError, ValueError) as error:
-                if may_be_missing and getattr(error, "status", None) in _NOT_FOUND_STATUSES:
+            except RetryableError as error:
+                problem = error
+            except ServerError as error:
+                if error.status in missing:
                     raise
-                problem = self._transient_error(error, action)
-                if tries > (self._retries if retries is None else retries):
-                    raise self._unreachable(
-                        f"it does not {action}: {problem.problem} (tried {tries} times)"
+                if error.status in _NOT_FOUND_STATUSES:
+                    raise InputError(
+                        f"the server of {self._connection.place} has no batch API (/files and /batches); "
+                        "use --engine local"
                     ) from None
+                meaning = self._connection.meaning(error)
+                if not isinstance(meaning, RetryableError):
+                    why = f"it does not {action}: {self._connection.error_message(error)}"
+                    raise (meaning or self._connection.unreachable(why)) from None
+                problem = meaning
+            if tries > (self.retries if retries is None else retries):
+                raise self._connection.unreachable(
+                    f"it does not {action}: {problem.problem} (tried {tries} times)"
+                )
             await self._wait(tries, problem.after or 0.0)
 
     async def _wait(self, times: int, retry_after: float = 0.0) -> None:
         """Wait after so many tries, and as long as the server asks for."""
         least = min(retry_after, _MAX_RETRY_AFTER_S)
-        await self._timing.sleep(max(self._backoff.wait_s(times), least))
-
-    def _transient_error(self, error: Exception, action: str) -> RetryableError:
-        """Return the error as one worth a retry; raise where a retry cannot help."""
-        if not isinstance(error, ServerError):
-            return RetryableError(str(error), "server")
-        if getattr(error, "status", None) in _NOT_FOUND_STATUSES:
-            raise self._no_batch_api() from None
-        problem = self._service.connection.meaning(error)
-        if problem is None:
-            message = self._service.connection.error_message(error)
-            problem = self._unreachable(f"it does not {action}: {message}")
-        if isinstance(problem, JudgeUnreachableError):
-            raise problem from None
-        return problem
-
-    def _unreachable(self, why: str) -> JudgeUnreachableError:
-        return self._service.connection.unreachable(why)
-
-    def _no_batch_api(self) -> InputError:
-        connection = self._service.connection
-        return InputError(
-            f"the server of {connection.judge} at {connection.display_url} has no batch API (/files and /batches); "
-            "use --engine local"
-        )
+        await self.timing.sleep(max(self._backoff.wait_s(times), least))

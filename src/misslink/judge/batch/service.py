@@ -20,9 +20,11 @@ from misslink.judge.backends.response_parsing import (
     EXCERPT_LENGTH,
     ServerDocument,
     decode_body,
+    find_json_object,
     parse_json_body,
 )
 from misslink.judge.middleware.sqlite_store import CACHE_FORMAT, CacheStore, utc_now
+from misslink.judge.protocol import RetryableError
 from misslink.text.normalization import valid_text
 
 # Source: OpenAI's API reference, "Create batch": 50,000 requests and 200 MB.
@@ -31,7 +33,6 @@ MAX_BYTES = 190_000_000
 _HTTP_OK = 200
 # What some readers take for the end of a line besides the line feed, and JSON may not escape.
 _LINE_SEPARATORS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
-_MAX_LINE_BYTES = 2**26  # bytes; a reply with log-probabilities is the hundredth of it
 _MAX_PROBLEMS = 3  # of a refused batch that are told
 _FINAL_STATUSES = ("completed", "expired", "cancelled", "failed")
 _PAGE_SIZE = 100
@@ -65,7 +66,7 @@ class BatchLine(ServerDocument):
     @classmethod
     def read(cls, raw: bytes) -> BatchLine | None:
         """Parse a line; None where it is not a line of a batch."""
-        return cls.of(parse_json_body(decode_body(raw)))
+        return cls.of(find_json_object(decode_body(raw)))
 
 
 def input_line(key: str, path: str, body: dict[str, Any]) -> bytes:
@@ -124,24 +125,22 @@ class BatchState(ServerDocument):
 class BatchService:
     """Files and batches of a judge's server, one request per call.
 
-    Every method raises the `ServerError` that says why there is no answer, and ValueError
+    Every method raises the `ServerError` that says why there is no answer, and RetryableError
     where the answer is invalid. `timeout` is in seconds without a sign of the server.
     """
 
     def __init__(self, connection: ServerConnection, timeout: float) -> None:
         self.connection = connection
-        self._timeout = timeout
+        self._timeout = (min(timeout, 30.0), timeout, timeout, timeout)  # the first is to connect
 
     async def upload(self, name: str, file: IO[bytes]) -> str:
         """Send an input file, from its beginning; return its id."""
         file.seek(0)
         files = {"file": (name, file, "application/jsonl")}
-        document = self._read(
-            await self._send("POST", "/files", files=files, data={"purpose": "batch"})
-        )
+        document = await self._document("POST", "/files", files=files, data={"purpose": "batch"})
         file_id = document.get("id")
         if not (isinstance(file_id, str) and file_id):
-            raise ValueError(f"it returns no file id: {document!r}"[:EXCERPT_LENGTH])
+            raise _invalid(f"it returns no file id: {document!r}")
         return file_id
 
     async def create(self, file: str, path: str) -> BatchState:
@@ -151,18 +150,18 @@ class BatchService:
             "endpoint": f"/v1{path}",
             "completion_window": "24h",  # the only one there is
         }
-        return self._state(await self._send("POST", "/batches", json=body))
+        return await self._state("POST", "/batches", json=body)
 
     async def retrieve(self, batch: str) -> BatchState:
         """Return the state of a batch."""
-        return self._state(await self._send("GET", f"/batches/{quote(batch, safe='')}"))
+        return await self._state("GET", f"/batches/{quote(batch, safe='')}")
 
     async def list_batches(self) -> AsyncIterator[BatchState]:
         """Yield the batches that the server lists for this account, newest first."""
         after: str | None = None
         while True:
             params = {"limit": _PAGE_SIZE} | ({"after": after} if after else {})
-            document = self._read(await self._send("GET", "/batches", params=params))
+            document = await self._document("GET", "/batches", params=params)
             rows = document.get("data")
             parsed = map(BatchState.of, rows) if isinstance(rows, list) else ()
             states = [state for state in parsed if state is not None]
@@ -197,35 +196,30 @@ class BatchService:
                         *lines, remainder = remainder.split(b"\n")
                         for line in lines:
                             yield bytes(line)
-                    elif len(remainder) > _MAX_LINE_BYTES:
-                        raise ValueError(f"file {file} has a line without an end")  # noqa: TRY301
-            except ValueError:
-                raise
             except Exception as error:  # noqa: BLE001 (whatever the package of the HTTP client raises)
-                raise ValueError(f"file {file} broke off: {type(error).__name__}") from None
+                raise _invalid(f"file {file} broke off: {type(error).__name__}") from None
         if remainder:
-            if isinstance(parse_json_body(decode_body(bytes(remainder))), str):
-                raise ValueError(f"file {file} broke off in the middle of a line")
+            if find_json_object(decode_body(bytes(remainder))) is None:
+                raise _invalid(f"file {file} broke off in the middle of a line")
             yield bytes(remainder)
 
-    def _state(self, answer: Any) -> BatchState:
-        document = self._read(answer)
+    async def _state(self, method: str, path: str, **options: Any) -> BatchState:
+        document = await self._document(method, path, **options)
         state = BatchState.of(document)
         if state is None:
-            raise ValueError(f"the server sent no batch: {document!r}"[:EXCERPT_LENGTH])
+            raise _invalid(f"the server sent no batch: {document!r}")
         return state
 
-    def _read(self, answer: Any) -> dict[str, object]:
-        document = parse_json_body(self.connection.text(answer))
-        if isinstance(document, str):
-            raise ValueError(document)  # noqa: TRY004 (it is what the server sent)
-        return document
+    async def _document(self, method: str, path: str, **options: Any) -> dict[str, object]:
+        return parse_json_body(self.connection.text(await self._send(method, path, **options)))
 
     async def _send(self, method: str, path: str, **options: Any) -> Any:
         """Send a request; return the response."""
-        longest = self._timeout
-        timeout = (min(longest, 30.0), longest, longest, longest)  # the first is to connect
-        return await self.connection.send(method, path, timeout=timeout, **options)
+        return await self.connection.send(method, path, timeout=self._timeout, **options)
+
+
+def _invalid(problem: str) -> RetryableError:
+    return RetryableError(problem[:EXCERPT_LENGTH], "server")
 
 
 _SUBMIT_TIMEOUT = dt.timedelta(minutes=10)  # no request that creates a batch takes longer
@@ -256,9 +250,8 @@ class StoredBatch:
     def in_submission(self) -> bool:
         """Whether the process that recorded it may still be submitting it."""
         expired = dt.datetime.now(dt.UTC) - self.created_at > _SUBMIT_TIMEOUT
-        if self.process == os.getpid() or expired:
-            return False  # this process knows what it submits: an earlier one had its number
-        return is_running(self.process)
+        is_other = self.process != os.getpid()  # this process knows what it submits
+        return is_other and not expired and is_running(self.process)
 
 
 class BatchStore(CacheStore):
