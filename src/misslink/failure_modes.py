@@ -30,7 +30,7 @@ FAILURE_MODES: dict[str, FailureModeInfo] = {
         "Gold suspect",
         "A relevant passage supports what the reference contradicts, or the gold set says that "
         "there is no answer and the passages hold one.",
-        "Read the passage: correct the reference or the answerable flag, or the passage if it is out of date.",
+        "Read the passage: correct the reference or the answerable flag, or the passage if that is wrong.",
         shape="M0-6L1.8-1.8L6 0L1.8 1.8L0 6L-1.8 1.8L-6 0L-1.8-1.8Z",
     ),
     "not_indexed": FailureModeInfo(

@@ -53,7 +53,7 @@ def test_asked_as_a_judge_it_finds_the_unfaithful_answers(fitting):
     faithful = fitting.np.array(asyncio.run(every()))
     bad = fitting.np.array([row["human_hallucinated"] for row in rows])
     assert fitting.auroc(bad, 1 - faithful) > 0.82
-    assert fitting.f1(bad, faithful < judge.threshold) > 0.5
+    assert fitting.f1(bad, faithful < load_fit().cut) > 0.5
 
 
 @pytest.mark.slow
