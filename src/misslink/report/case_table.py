@@ -29,12 +29,9 @@ _MISSED_FIELDS = ("passage_id", "grade", "true_rank", "status", "miss_type")
 Reader = Callable[[CaseFacts], Any]
 
 
-def _of_link(field: str) -> Reader:
-    return lambda facts: getattr(facts.link, field, None)
-
-
-def _of_trace(field: str) -> Reader:
-    return lambda facts: getattr(facts.trace, field, None)
+def _of(part: str, field: str) -> Reader:
+    """Read a field of the link or the trace; None without one."""
+    return lambda facts: getattr(getattr(facts, part), field, None)
 
 
 def _of_verdict(metric: str, field: str) -> Reader:
@@ -76,7 +73,7 @@ _CASE: dict[str, Reader] = {
 }
 _OUTCOME: dict[str, Reader] = {
     **{
-        name: _of_link(name)
+        name: _of("link", name)
         for name in (
             "retrieval",
             "answer",
@@ -89,9 +86,9 @@ _OUTCOME: dict[str, Reader] = {
         )
     },
     "also": lambda facts: list(facts.link.also) if facts.link else [],
-    "answer_text": _of_trace("answer"),
-    "error": _of_trace("error"),
-    "latency_s": _of_trace("latency_s"),
+    "answer_text": _of("trace", "answer"),
+    "error": _of("trace", "error"),
+    "latency_s": _of("trace", "latency_s"),
 }
 _LAST: dict[str, Reader] = {
     **{f"claims.{support}": _of_claims(support) for support in SUPPORTS},

@@ -165,6 +165,8 @@ def test_a_number_that_goes_on_is_another_number():
         lambda tokens: [*tokens[:-1], "}"],
         lambda tokens: [{**one, "logprob": None} for one in tokens],
         lambda tokens: [{**one, "logprob": math.nan} for one in tokens],
+        lambda tokens: [{**one, "logprob": True} for one in tokens],
+        lambda tokens: [{**one, "logprob": 10**400} for one in tokens],
         lambda tokens: [{**one, "token": f"token_id:{n}"} for n, one in enumerate(tokens)],
         lambda tokens: [
             {**one, "bytes": [0, 300]} if n else {**one, "token": 1} for n, one in enumerate(tokens)

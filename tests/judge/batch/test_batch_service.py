@@ -35,6 +35,17 @@ def test_what_goes_up_comes_down_cut_at_line_feeds_alone(server):
     assert with_service(server, round_trip) == content.split(b"\n")
 
 
+def test_a_line_without_an_end_does_not_fill_the_memory(server, monkeypatch):
+    monkeypatch.setattr("misslink.judge.batch.service._MAX_LINE_BYTES", 1_000)
+    server.files["file-x"] = b"{}\n" + b"x" * 1_000_000
+
+    async def read(service):
+        return [line async for line in service.lines("file-x")]
+
+    with pytest.raises(RetryableError, match="file-x has a line without an end"):
+        with_service(server, read)
+
+
 @pytest.mark.parametrize("end", [b'{"a": ', b"{", b"nul"])
 def test_a_file_that_ends_in_the_middle_of_a_line_broke_off(server, end):
     server.files["file-x"] = b"{}\n" + end

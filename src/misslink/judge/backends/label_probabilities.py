@@ -239,8 +239,9 @@ def _parse_alternative(item: Any) -> tuple[bytes, float] | None:
     try:
         text, logprob, raw = item.get("token"), item["logprob"], item.get("bytes")
         token = text.encode("utf-8", "surrogatepass") if raw is None else bytes([*raw])
-        return None if math.isnan(logprob) else (token, math.exp(min(logprob, 0.0)))
-    except (AttributeError, KeyError, TypeError, ValueError):
+        is_number = not (isinstance(logprob, bool) or math.isnan(logprob))
+        return (token, math.exp(min(logprob, 0.0))) if is_number else None
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
         return None
 
 

@@ -162,8 +162,9 @@ def open_langchain(
     query: dict[str, str] = {}
     if provider == "openai" and (base_url := base_url or os.environ.get("OPENAI_BASE_URL")):
         base_url, query = http.split_address(base_url)
-        api_key = api_key or os.environ.get("OPENAI_API_KEY") or NO_KEY_NEEDED
     connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
+    if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
+        connection["api_key"] = NO_KEY_NEEDED
     settings = {"temperature": temperature, "seed": formats.SEED, "max_tokens": max_tokens}
     given = {name: value for name, value in connection.items() if value is not None}
     options = {**given, "temperature": temperature, "max_tokens": max_tokens}

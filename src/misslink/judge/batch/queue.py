@@ -286,8 +286,10 @@ class BatchQueue:
                 # More calls may attach to it, and reading it once is cheaper.
                 await self.wait_until_idle()
                 self.reading += 1
-                await self._deliver(row, batch, state)
-                self.reading -= 1
+                try:
+                    await self._deliver(row, batch, state)
+                finally:
+                    self.reading -= 1
                 polls = 0
             if batch.calls:
                 polls += 1

@@ -31,6 +31,7 @@ from misslink.text.normalization import valid_text
 MAX_QUESTIONS = 50_000
 MAX_BYTES = 190_000_000
 _HTTP_OK = 200
+_MAX_LINE_BYTES = 2**26  # bytes; a reply with log-probabilities is the hundredth of it
 # What some readers take for the end of a line besides the line feed, and JSON may not escape.
 _LINE_SEPARATORS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 _MAX_PROBLEMS = 3  # of a refused batch that are told
@@ -196,6 +197,10 @@ class BatchService:
                         *lines, remainder = remainder.split(b"\n")
                         for line in lines:
                             yield bytes(line)
+                    elif len(remainder) > _MAX_LINE_BYTES:
+                        raise _invalid(f"file {file} has a line without an end")  # noqa: TRY301
+            except RetryableError:
+                raise
             except Exception as error:  # noqa: BLE001 (whatever the package of the HTTP client raises)
                 raise _invalid(f"file {file} broke off: {type(error).__name__}") from None
         if remainder:
