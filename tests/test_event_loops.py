@@ -111,6 +111,13 @@ def test_a_session_of_the_callers_loop_is_reported_with_the_fix(server):
         asyncio.run(notebook())
 
 
+def test_so_is_one_of_an_evaluation_with_another_time_limit(server):
+    app = APPS["aiohttp"]()
+    assert lost(app, app_timeout=30) == 0
+    with pytest.raises(misslink.MisslinkError, match="time limit has a loop of its own"):
+        lost(app)
+
+
 def test_in_the_callers_loop_evaluate_async_uses_its_sessions(server):
     async def notebook():
         app = APPS["aiohttp"]()
@@ -366,6 +373,7 @@ def test_an_interrupt_leaves_work_that_blocks_the_loop_and_the_next_call_works(m
         ("Event loop is closed", True),
         ("<asyncio.locks.Event object> is bound to a different event loop", True),
         ("Task <Task> got Future <Future> attached to a different loop", True),
+        ("Timeout context manager should be used inside a task", True),
         ("There is no current event loop in thread 'x'", False),
         ("the store is closed", False),
     ],

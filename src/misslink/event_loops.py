@@ -237,7 +237,11 @@ def run_async(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
             loop.drop_connections()
 
 
-_FOREIGN_LOOP = re.compile(r"event loop is closed|(bound|attached) to a different (event )?loop")
+# The last is aiohttp's: its timer looks for the task in the loop that made the session.
+_FOREIGN_LOOP = re.compile(
+    r"event loop is closed|(bound|attached) to a different (event )?loop"
+    r"|timeout context manager should be used inside a task"
+)
 
 
 def is_of_another_loop(error: BaseException) -> bool:
