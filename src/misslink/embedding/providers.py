@@ -16,6 +16,7 @@ from typing import Any
 from misslink.embedding.cache import DEFAULT_CACHE
 from misslink.embedding.embedder import Embedder
 from misslink.errors import InputError, MissingExtraError, known_names
+from misslink.io.network import check_network_settings
 from misslink.io.secrets import redact_secrets
 from misslink.user_code import import_target, resolve_attribute, with_article
 
@@ -187,6 +188,7 @@ def _langchain_model(provider: str, name: str, spec: str) -> Any:
     if providers and provider not in providers:
         hint = known_names(provider, ["minilm", *providers])
         raise InputError(f"langchain knows no embeddings of the provider '{provider}'; {hint}")
+    check_network_settings()
     options: dict[str, Any] = {}
     if provider == "openai" and os.environ.get("OPENAI_BASE_URL"):
         # Other servers do not know OpenAI's tokens, and counting them would fetch a file.
