@@ -156,6 +156,15 @@ def test_another_epoch_of_the_judge_decides_no_change(tmp_path, changed):
     assert decision.comparable["judge"] is False
 
 
+def test_a_judge_of_ones_own_is_named_as_rejudge_opens_it(tmp_path):
+    """Found: by the name it has in the run, which no command takes."""
+    run = gated_run("1" * 10, manifest={"judge": "mine", "judging": {"spec": "own.py:judge"}})
+    before = gated_run("1" * 10, manifest={"judge": "mine", "judge_epoch": {"rules": "abc"}})
+    reason = decided(tmp_path, [FAITHFUL], run, before).outcomes[0].reason
+    assert "judged by mine with another setting, prompt or rules than this run" in reason
+    assert "misslink rejudge base --judge own.py:judge --out FOLDER" in reason
+
+
 def summarized(run, **more):
     return run.model_copy(update={"summary": {**run.summary, **more}})
 

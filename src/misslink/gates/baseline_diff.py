@@ -212,7 +212,9 @@ class BaselineDiff:
         if self.judges and _is_judged(metric):
             was, now = self.judges
             place = display_path(redact_url(self.baseline.path)) if self.baseline else ""
-            return Reason(code="judge_differs", metric=metric, was=was, now=now, baseline=place)
+            spec = manifest_of(self.run).judging.spec or now
+            told = {"was": was, "now": now, "baseline": place, "spec": spec}
+            return Reason(code="judge_differs", metric=metric, **told)
         if self.shared is not None or self.comparable is None:
             return None
         if self.comparable["questions"] == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -81,13 +82,13 @@ def _no_baseline_value(metric: str, why: str, *, corrected: bool) -> str:
     return f"the baseline has no {_called(metric, corrected=corrected)} to compare with: {why}"
 
 
-def _judge_differs(metric: str, was: str, now: str, baseline: str) -> str:
+def _judge_differs(metric: str, was: str, now: str, baseline: str, spec: str) -> str:
     judges = f"by {was}, and this run by {now}"
     if was == now:
-        judges = f"and this run by {now} with another setting, prompt or rules"
+        judges = f"by {was} with another setting, prompt or rules than this run"
     return (
         f"the baseline was judged {judges}, so {metric} is not compared; judge the baseline again:  "
-        f"misslink rejudge {baseline} --judge {now} --out FOLDER"
+        f"misslink rejudge {baseline} --judge {shlex.quote(spec)} --out FOLDER"
     )
 
 
