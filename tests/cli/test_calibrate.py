@@ -10,6 +10,7 @@ import pytest
 import misslink as package
 from labelled import METRIC, label, table
 from misslink.io import read_run
+from misslink.io.manifest import answer_hash
 
 HARBOUR = Path(__file__).parents[2] / "examples" / "harbour"
 HOSTILE = "<script>alert(1)</script>\x1b[31m[bold]"
@@ -120,6 +121,20 @@ def test_a_calibration_on_other_labels_is_replaced_with_a_note(misslink, harbour
     note = f"replaces the run's calibration of faithfulness on {n} labelled cases of "
     assert note in " ".join(misslink(*given, "--threshold", 0.99)[1].split())
     assert note in misslink(*given, "--json")[2]
+
+
+def test_labels_that_do_not_count_or_may_not_are_said_without_verbose(misslink, harbour):
+    """Found: n was smaller, or as if all were well, and the count stood under --verbose alone."""
+    labels, n = labelled(harbour)
+    said = misslink("calibrate", harbour, "--labels", labels)[1]
+    assert f"Labels that do not say which answer they are of (answer_hash): {n};" in said
+    first, *others = read_run(harbour).traces
+    rows = [f"{t.case_id},{METRIC},1,ada,{'ab' * 32}" for t in others]
+    rows.append(f"{first.case_id},{METRIC},1,ada,{answer_hash(first.answer)}")
+    lines = ["case_id,metric,label,annotator,answer_hash", *rows]
+    Path("hashed.csv").write_text("\n".join(lines), encoding="utf-8")
+    said = misslink("calibrate", harbour, "--labels", "hashed.csv")[1]
+    assert f"Labels of other answers left out: {len(others)}." in said
 
 
 def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink, harbour):

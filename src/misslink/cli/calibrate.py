@@ -172,12 +172,28 @@ def _print_calibration(document: Mapping[str, Any], notes: Sequence[str], *, ver
     print_lines(f"  {reason}" for reason in document["reasons"])
     if verbose:
         _print_statistics(document)
+    else:
+        print_lines(_doubted_labels(document))
     if document.get("run"):
         print_line(f"Saved as {document['run']}/calibration.json.")
     print_lines(notes)
     if not verbose:
         found = pluralize(len(document["notes"]), "note")
         print_line(f"--verbose prints {found}, agreement, corrected shares, thresholds and biases.")
+
+
+def _doubted_labels(document: Mapping[str, Any]) -> Iterator[str]:
+    """The notes that nobody may miss: labels that do not count, or may be of other answers."""
+    from misslink.render.format import as_sentence
+    from misslink.types import Reason
+
+    for code, n in (
+        ("labels_of_unknown_cases", document["unknown_labels"]),
+        ("labels_of_other_answers", document["labels_of_other_answers"]),
+        ("unverified_labels", document["unverified_labels"]),
+    ):
+        if n:
+            yield as_sentence(str(Reason(code=code, n=n)))
 
 
 def _print_statistics(document: Mapping[str, Any]) -> None:
