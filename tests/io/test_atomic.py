@@ -45,6 +45,18 @@ def test_what_lies_under_the_temporary_name_is_not_written_through(tmp_path):
         atomic_write("two", path)
 
 
+def test_a_pipe_or_a_device_is_written_to_and_stays(tmp_path):
+    """Found: as root, `gate --junit /dev/null` made a plain file of the device of all programs."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    atomic_write("one", pipe)
+    assert os.read(reader, 10) == b"one"
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
+
+
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(InputError, match=r"this is a folder; give another path$"):
         atomic_write("one", tmp_path)

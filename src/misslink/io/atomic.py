@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
 from misslink.errors import InputError
@@ -41,6 +42,8 @@ def is_running(process: int) -> bool:
 def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path whose file replaces `path` when the block ends without an error.
 
+    A device or a pipe, such as ``/dev/stdout``, is written to and stays what it is.
+
     Raises
     ------
     InputError
@@ -50,6 +53,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
     try:
         if path.is_dir():
             raise InputError("this is a folder; give another path", path=path)
+        if _is_stream(path):
+            with TemporaryDirectory() as folder, path.open("ab") as stream:
+                part = Path(folder, "part")
+                yield part
+                stream.write(part.read_bytes())
+            return
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,6 +74,12 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"it cannot be written ({reason}); give another path", path=path) from None
+
+
+def _is_stream(path: Path) -> bool:
+    """Whether it is a device or a pipe, or a link of the system to one or to where it leads."""
+    is_link = path.is_symlink() and path.parent == Path(os.devnull).parent
+    return path.exists() and (is_link or not path.is_file())
 
 
 @contextmanager
