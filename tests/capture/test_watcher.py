@@ -443,6 +443,17 @@ class TestTrouble:
         assert len(trace.retrieved) == 2
         assert 'raise TypeError("no  such' in trace.traceback
 
+    def test_a_key_in_an_error_of_the_app_is_not_kept(self, monkeypatch):
+        """Found: a server repeats the key to the app, and it stood in traces and report."""
+        monkeypatch.setenv("OPENAI_API_KEY", "made/up+key")
+
+        def app(question):
+            raise ValueError(r"Incorrect key: made/up+key, made\/up+key")
+
+        trace = watch(app)
+        assert trace.error.startswith("ValueError: Incorrect key: ***, *** (test_watcher.py")
+        assert "up+key" not in trace.model_dump_json()
+
     def test_half_a_surrogate_pair_in_anything_the_app_says_can_be_written_down(self):
         found = [Document("half \ud83d", id="d")]
 

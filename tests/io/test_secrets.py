@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
+from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys, redact_secrets
 
 SECRET = 'a/b+c="d\\e&é0'
 
@@ -86,3 +86,10 @@ def test_of_an_address_its_secrets_are_known_and_its_words_are_not(url, expected
 
 def test_the_header_made_of_user_and_password_is_a_secret():
     assert "YWRhOmh1bnRlcjI=" in address_secrets("http://ada:hunter2@host")
+
+
+def test_addresses_in_the_environment_have_secrets_too(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://me:pa%2Fssw0rd@host/v1?sig=s1g-nature")
+    monkeypatch.setenv("ODD_URL", "http://[not-an-address")
+    text = "https://me:pa%2Fssw0rd@host/v1?sig=s1g-nature refuses pa/ssw0rd"
+    assert redact_secrets(text) == "https://me:***@host/v1?sig=*** refuses ***"

@@ -51,6 +51,7 @@ from misslink.embedding import embedding_identity
 from misslink.errors import InputError
 from misslink.event_loops import APP_LOOP, is_of_another_loop
 from misslink.io.jsonl import check_length
+from misslink.io.secrets import redact_secrets
 from misslink.text.normalization import content_id, valid_text
 from misslink.text.prompt_matching import (
     PromptMatch,
@@ -383,7 +384,8 @@ class Watcher:
             seconds = time.perf_counter() - began
             place = error_location(error)
             where = f" ({Path(place[0]).name}, line {place[1]})" if place else ""
-            trace = valid_text("".join(traceback.format_exception(error)))[-_TRACEBACK:]
+            trace = "".join(traceback.format_exception(error))
+            trace = redact_secrets(valid_text(trace))[-_TRACEBACK:]
             is_foreign = is_of_another_loop(error)
             text = _error_text(error) + where + (_OTHER_LOOP if is_foreign else "")
             return _AppOutcome(AppOutput(), seconds, text, trace, is_foreign)
@@ -546,7 +548,7 @@ def _warn_of_refusal(source: Any, refusal: str, error: Exception) -> None:
 
 def _error_text(error: BaseException) -> str:
     try:
-        words = " ".join(valid_text(str(error)).split())
+        words = redact_secrets(" ".join(valid_text(str(error)).split()))
     except Exception:  # noqa: BLE001 - an error that cannot be printed still has a name
         words = ""
     if not words and error.__cause__ is not None:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -76,8 +77,12 @@ def is_secret_name(name: str) -> bool:
 
 def redact_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Replace the secrets, and those of environment variables, in `text` by ``***``."""
-    named = [value for name, value in os.environ.items() if is_secret_name(name)]
-    return redact_keys(text, [*named, *secrets], mark="***")
+    known = [value for name, value in os.environ.items() if is_secret_name(name)]
+    for value in os.environ.values():
+        if "://" in value:
+            with suppress(ValueError):  # it is no address
+                known += address_secrets(value.strip())
+    return redact_keys(text, [*known, *secrets], mark="***")
 
 
 def redact_addresses(text: str) -> str:
