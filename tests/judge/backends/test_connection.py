@@ -8,8 +8,11 @@ import pytest
 from misslink.errors import InputError
 from misslink.io.network import check_network_settings
 from misslink.judge.backends.connection import (
+    RedirectError,
     ServerConnection,
+    ServerError,
     azure_address,
+    classify_failure,
     complaint_text,
     parse_model_listing,
     parse_price,
@@ -224,6 +227,15 @@ def test_without_proxies_at_all_none_is_checked(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "nonsense://x")
     monkeypatch.setenv("NO_PROXY", "*")
     check_network_settings()
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_redirect_is_named_also_in_the_middle_of_a_run(answered):
+    """Found: once the server had answered, it read as a connection that is refused."""
+    error = ServerError()
+    error.__cause__ = RedirectError("it redirects to another host (there)")
+    found = classify_failure(error, "Connection error.", "openai:m", answered=answered)
+    assert "it redirects to another host (there)" in str(found)
 
 
 MISTRAL = {

@@ -113,10 +113,11 @@ def _connection_failure(
     """Why there is no reply: a redirect, a certificate, the proxy, the server, or the time."""
     texts = {type(link).__name__: str(link) for link in _exception_chain(error)}
     if any(name in _UNREACHABLE_ERRORS for name in texts):
+        redirected = texts.get("RedirectError")
         if answered:
-            return RetryableError("the connection is refused now", "absent")
-        if "RedirectError" in texts:
-            return texts["RedirectError"]
+            return RetryableError(redirected or "the connection is refused now", "absent")
+        if redirected:
+            return redirected
         if any("CERTIFICATE_VERIFY_FAILED" in text for text in texts.values()):
             return _UNTRUSTED
         scheme = url.partition(":")[0] or "https"
