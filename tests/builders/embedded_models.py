@@ -59,7 +59,7 @@ class EmbeddingServer:
     """OpenAI's way of asking for embeddings, over a real socket."""
 
     def __init__(self, refuse=None):
-        self.asked, self.keys, self.refuse = [], [], refuse
+        self.asked, self.keys, self.paths, self.refuse = [], [], [], refuse
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -68,6 +68,7 @@ class EmbeddingServer:
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.keys.append(self.headers["Authorization"])
+                server.paths.append(self.path)
                 status, reply = server.reply(body)
                 raw = json.dumps(reply).encode()
                 self.send_response(status)

@@ -99,6 +99,19 @@ def test_a_server_that_speaks_as_openai_is_sent_texts_and_needs_no_key(monkeypat
         np.testing.assert_allclose(row[0], expected, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "pasted", ["/chat/completions?tenant=a", "/embeddings/?tenant=a", "?tenant=a"]
+)
+def test_its_address_may_be_pasted_with_an_endpoint_and_a_query(monkeypatch, pasted):
+    """Found: a judge read OPENAI_BASE_URL rightly, and an embedding asked at a mangled address."""
+    pytest.importorskip("langchain_openai")
+    with EmbeddingServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url + pasted)
+        asyncio.run(open_embedder("openai:m", cache=None).documents(["one"]))
+        plain = server.url.partition("//")[2].partition("/")[2]
+    assert set(server.paths) == {f"/{plain}/embeddings?tenant=a"}
+
+
 def test_a_refusal_does_not_tell_the_key(monkeypatch):
     pytest.importorskip("langchain_openai")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-opensesame")

@@ -16,7 +16,7 @@ from typing import Any
 from misslink.embedding.cache import DEFAULT_CACHE
 from misslink.embedding.embedder import Embedder
 from misslink.errors import InputError, MissingExtraError, known_names
-from misslink.io.network import check_network_settings
+from misslink.io.network import check_network_settings, split_address
 from misslink.io.secrets import redact_secrets
 from misslink.user_code import import_target, resolve_attribute, with_article
 
@@ -190,7 +190,9 @@ def _langchain_model(provider: str, name: str, spec: str) -> Any:
         raise InputError(f"langchain knows no embeddings of the provider '{provider}'; {hint}")
     check_network_settings()
     options: dict[str, Any] = {}
-    if provider == "openai" and os.environ.get("OPENAI_BASE_URL"):
+    if provider == "openai" and (url := os.environ.get("OPENAI_BASE_URL", "").strip()):
+        options["base_url"], query = split_address(url)
+        options["default_query"] = query or None
         # Other servers do not know OpenAI's tokens, and counting them would fetch a file.
         options["check_embedding_ctx_length"] = False
         if not os.environ.get("OPENAI_API_KEY"):

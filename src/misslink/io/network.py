@@ -1,11 +1,12 @@
-"""What the environment says about the way to servers: proxies and certificates."""
+"""The way to servers: addresses as people paste them, proxies and certificates."""
 
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from importlib.util import find_spec
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from misslink.errors import InputError
 
@@ -48,3 +49,14 @@ def check_network_settings() -> None:
             raise InputError(
                 f"SSL_CERT_FILE names no readable file of certificates: {path}; correct or unset it"
             ) from None
+
+
+# What people paste after the base URL; the client adds it.
+_PASTED_ENDPOINT = re.compile(r"(/chat)?/(completions|responses|decisions|models|embeddings)/*\Z")
+
+
+def split_address(url: str) -> tuple[str, dict[str, str]]:
+    """Return a base URL without a pasted endpoint and without its query, and the query."""
+    base, _, query = url.partition("#")[0].partition("?")
+    base = _PASTED_ENDPOINT.sub("", base.rstrip("/"))
+    return base, dict(parse_qsl(query, keep_blank_values=True))

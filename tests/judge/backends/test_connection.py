@@ -6,7 +6,7 @@ from importlib.util import find_spec
 import pytest
 
 from misslink.errors import InputError
-from misslink.io.network import check_network_settings
+from misslink.io.network import check_network_settings, split_address
 from misslink.judge.backends.connection import (
     RedirectError,
     ServerConnection,
@@ -17,7 +17,6 @@ from misslink.judge.backends.connection import (
     parse_model_listing,
     parse_price,
     resolve_address,
-    split_address,
 )
 from misslink.judge.config import JudgeConfig, Price
 from misslink.judge.session import create_judge

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, quote, urlsplit
+from urllib.parse import quote, urlsplit
 
 from misslink.errors import InputError, JudgeUnreachableError
 from misslink.event_loops import is_of_another_loop
-from misslink.io.network import check_network_settings
+from misslink.io.network import check_network_settings, split_address
 from misslink.io.retry import retry_after_seconds
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends.response_parsing import EXCERPT_LENGTH, decode_body, find_json_object
@@ -231,17 +231,6 @@ class ServerAddress:
     @cached_property
     def _secrets(self) -> list[str]:
         return address_secrets(self.base_url, self.query)
-
-
-# What people paste after the base URL; the client adds it.
-_PASTED_ENDPOINT = re.compile(r"(/chat)?/(completions|responses|decisions|models|embeddings)/*\Z")
-
-
-def split_address(url: str) -> tuple[str, dict[str, str]]:
-    """Return a base URL without a pasted endpoint and without its query, and the query."""
-    base, _, query = url.partition("#")[0].partition("?")
-    base = _PASTED_ENDPOINT.sub("", base.rstrip("/"))
-    return base, dict(parse_qsl(query, keep_blank_values=True))
 
 
 def resolve_address(base_url: str | None, api_key: str | None) -> ServerAddress:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from misslink.errors import InputError, MissingExtraError
-from misslink.io.network import check_network_settings
+from misslink.io.network import check_network_settings, split_address
 from misslink.io.secrets import MIN_KEY_LENGTH, address_secrets, redact_keys
 from misslink.judge.backends import connection as http
 from misslink.judge.backends import request_format as formats
@@ -161,7 +161,7 @@ def open_langchain(
         )
     query: dict[str, str] = {}
     if provider == "openai" and (base_url := base_url or os.environ.get("OPENAI_BASE_URL")):
-        base_url, query = http.split_address(base_url)
+        base_url, query = split_address(base_url)
     connection = {"base_url": base_url, "api_key": api_key, "default_query": query or None}
     if provider == "openai" and base_url and not (api_key or os.environ.get("OPENAI_API_KEY")):
         connection["api_key"] = NO_KEY_NEEDED
