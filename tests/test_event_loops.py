@@ -114,7 +114,7 @@ def test_a_session_of_the_callers_loop_is_reported_with_the_fix(server):
 def test_so_is_one_of_an_evaluation_with_another_time_limit(server):
     app = APPS["aiohttp"]()
     assert lost(app, app_timeout=30) == 0
-    with pytest.raises(misslink.MisslinkError, match="time limit has a loop of its own"):
+    with pytest.raises(misslink.MisslinkError, match="time limit runs the app in another loop"):
         lost(app)
 
 

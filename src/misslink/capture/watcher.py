@@ -81,7 +81,7 @@ _NO_MODEL = "no model call was seen"
 _MOST_BROKEN = 10  # connections of other event loops that a case may meet; each breaks once
 _OTHER_LOOP = (
     "; it uses what belongs to another event loop: create its clients and locks inside the app, or "
-    "await misslink.evaluate_async in that loop; an app with a time limit has a loop of its own"
+    "await misslink.evaluate_async in that loop; a time limit runs the app in another loop"
 )
 _OTHER_MODEL = "no model call that misslink saw gave this answer or received a passage"
 
