@@ -61,7 +61,7 @@ def test_documents_that_python_printed_are_passages(tmp_path, columns, printed):
     assert (trace.retrieved[0].id == "times") == printed.startswith("[Document(")
 
 
-SPOKEN = "It's free,\nsaid \"the\" captain."
+SPOKEN = 'It\'s free,\nsaid "the" captain.'
 
 
 @pytest.mark.parametrize(
