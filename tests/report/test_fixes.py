@@ -48,7 +48,7 @@ def test_a_larger_k_is_compared_with_what_the_app_retrieved():
     """Where no prompt was seen, the cutoff is a default of 5, and the app may retrieve fewer."""
     run = run_of((MISS, (BELOW,)))
     trace = Trace(case_id="c0", retrieved=(Passage(id="a", rank=1), Passage(id="c", rank=2)))
-    (fix,) = count_fixes(run.model_copy(update={"traces": (trace,)}))
+    fix, _ = count_fixes(run.model_copy(update={"traces": (trace,)}))
     assert fix.label == "Retrieve 7 passages, not 2"
 
 
@@ -117,7 +117,7 @@ def test_passages_that_the_prompt_cuts_are_to_be_shown_whole():
     assert [fix.label for fix in count_fixes(run)] == ["Keep retrieved passages in the prompt"]
     cut = FailureEvidence(failure="dropped_from_prompt", reason_code="passage_cut")
     links = tuple(link.model_copy(update={"evidence": (cut,)}) for link in run.links)
-    (fix,) = count_fixes(run.model_copy(update={"links": links}))
+    fix, _ = count_fixes(run.model_copy(update={"links": links}))
     assert (fix.label, fix.cases) == ("Show retrieved passages whole", (1, 2, 3))
 
 
