@@ -117,7 +117,7 @@ def test_passages_that_the_prompt_cuts_are_to_be_shown_whole():
     assert [fix.label for fix in count_fixes(run)] == ["Keep retrieved passages in the prompt"]
     cut = FailureEvidence(failure="dropped_from_prompt", reason_code="passage_cut")
     links = tuple(link.model_copy(update={"evidence": (cut,)}) for link in run.links)
-    fix, _ = count_fixes(run.model_copy(update={"links": links}))
+    (fix,) = count_fixes(run.model_copy(update={"links": links}))
     assert (fix.label, fix.cases) == ("Show retrieved passages whole", (1, 2, 3))
 
 
