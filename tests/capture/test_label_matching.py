@@ -194,6 +194,27 @@ def test_evidence_that_no_passage_has_is_not_measured():
     assert recall(evaluated(None, gold, traces=traces))["value"] == 0.0  # in that of another case
 
 
+def test_evidence_that_the_corpus_lacks_is_a_warning_beside_other_evidence_that_it_has():
+    """As with ids: it counts as missed, and may be misquoted."""
+    gold = [
+        {"id": case["id"], "question": case["question"], "evidence": text}
+        for case, text in zip(GOLD, (CORPUS["salmon"], "never written anywhere"), strict=True)
+    ]
+    traces = [
+        {"case_id": case["id"], "retrieved": [{"text": CORPUS["salmon"]}], "answer": "So."}
+        for case in GOLD
+    ]
+    corpus = [{"id": name, "text": text} for name, text in CORPUS.items()]
+    run = evaluated(None, gold, traces=traces, corpus=corpus)
+    assert recall(run)["value"] == 0.5
+    (warning,) = [w for w in run.summary["warnings"] if w["code"] == "evidence_not_in_corpus"]
+    assert warning["message"].startswith("1 of 2 evidence texts, such as 'never written anywhere'")
+    gold[1]["evidence"] = CORPUS["oak"]  # missed, and in the corpus
+    assert "evidence_not_in_corpus" not in codes(
+        evaluated(None, gold, traces=traces, corpus=corpus)
+    )
+
+
 def test_evidence_that_a_corpus_lost_is_missed_where_other_labels_are_of_the_corpus():
     """Six texts are not in it. Alone they may be of another corpus; beside an id of it, they were lost."""
     gold = [

@@ -61,6 +61,37 @@ def test_documents_that_python_printed_are_passages(tmp_path, columns, printed):
     assert (trace.retrieved[0].id == "times") == printed.startswith("[Document(")
 
 
+SPOKEN = 'It\'s free,\nsaid "the" captain.'
+
+
+@pytest.mark.parametrize(
+    "printed", [lambda d: json.dumps([str(d)]), str, lambda d: str((d,)), lambda d: str([str(d)])]
+)
+def test_a_document_with_quotes_and_lines_is_its_text_however_it_was_printed(tmp_path, printed):
+    """LangChain prints the text of a document as it is, so that no Python reads it."""
+    document = Document(SPOKEN, metadata={"at": dt.date(2026, 5, 1)})
+    row = ("When?", "At seven.", printed(document))
+    path = write_table(tmp_path / "t.csv", ("question", "answer", "contexts"), row)
+    assert [passage.text for passage in only(path)[1].retrieved] == [SPOKEN]
+
+
+def test_documents_that_json_wrote_as_texts_are_no_ids(tmp_path):
+    documents = [Document(SPOKEN, metadata={"page": 1}), *DOCUMENTS]
+    row = {"case_id": "a", "retrieved": [*documents, "an-id"], "answer": "At seven."}
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps(row, default=str), encoding="utf-8")
+    trace = only(path)[1]
+    assert [passage.text for passage in trace.retrieved] == [SPOKEN, FERRY, DOGS, ""]
+    assert trace.retrieved[0].metadata == {"page": 1}
+
+
+@pytest.mark.parametrize("metadata", ["a", 5, [1], '{"a": 1}'])
+def test_metadata_that_is_no_object_is_left_out(metadata):
+    context = {"page_content": FERRY, "metadata": metadata}
+    _, trace = only([{"question": "When?", "answer": "At.", "contexts": [context]}])
+    assert trace.retrieved[0].text == FERRY
+
+
 def _nodes():
     schema = pytest.importorskip("llama_index.core.schema")
     source = {schema.NodeRelationship.SOURCE: schema.RelatedNodeInfo(node_id="doc")}

@@ -6,7 +6,15 @@ from misslink.report.findings import find
 from misslink.report.fixes import count_fixes
 from misslink.report.page import build_page
 from misslink.report.summary import first_step, next_steps
-from misslink.types import Case, FailureEvidence, Link, RetrievalMiss, Run
+from misslink.types import (
+    Case,
+    FailureEvidence,
+    Link,
+    Passage,
+    RetrievalMiss,
+    Run,
+    Trace,
+)
 
 BELOW = RetrievalMiss(passage_id="b", true_rank=7, miss_type="below_cutoff")
 FAR = RetrievalMiss(passage_id="f", true_rank=30, miss_type="ranked_low")
@@ -34,6 +42,14 @@ def test_a_fix_counts_the_failed_cases_that_it_completes():
     wider, rerank = count_fixes(run)
     assert (wider.label, wider.cases, wider.bound) == ("Retrieve 7 passages, not 5", (1,), False)
     assert (rerank.label, rerank.cases, rerank.bound) == ("Rerank the first 50", (1, 2, 4), True)
+
+
+def test_a_larger_k_is_compared_with_what_the_app_retrieved():
+    """Where no prompt was seen, the cutoff is a default of 5, and the app may retrieve fewer."""
+    run = run_of((MISS, (BELOW,)))
+    trace = Trace(case_id="c0", retrieved=(Passage(id="a", rank=1), Passage(id="c", rank=2)))
+    fix, _ = count_fixes(run.model_copy(update={"traces": (trace,)}))
+    assert fix.label == "Retrieve 7 passages, not 2"
 
 
 def test_an_owner_without_failures_has_no_fix():

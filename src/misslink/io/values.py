@@ -103,7 +103,8 @@ def document_fields(document: Any) -> tuple[Any, str, dict[Any, Any], Any]:
         return (*document_fields(document[0])[:3], document[1])
     if isinstance(document, Mapping):
         text = next((document[key] for key in _TEXT_KEYS if key in document), "")
-        metadata = dict(document.get("metadata") or {})
+        metadata = document.get("metadata")
+        metadata = dict(metadata) if isinstance(metadata, Mapping) else {}
         return document.get("id"), valid_text(str(text)), metadata, document.get("score")
     node = getattr(document, "node", document)  # LlamaIndex's node with a score
     texts = (getattr(node, key, None) for key in ("page_content", "text", "content"))

@@ -30,6 +30,7 @@ from misslink.pipeline.context import EvaluationContext
 from misslink.pipeline.shards import evaluate_shards
 from misslink.pipeline.traces import MAX_LISTED, CaptureResult
 from misslink.pipeline.verdicts import CalibratedRun
+from misslink.render.format import shorten
 from misslink.types import Case, Link, Passage, Reason, Run, Trace, Verdict
 
 _log = logging.getLogger(__name__)
@@ -229,6 +230,25 @@ async def link_cases(
         calibration=judged.calibration,
         measured=searchable,
     )
+    if absent := _absent_evidence(context.gold.cases, measured):
+        _log.warning("%s", str(absent))
+        warnings.append(absent)
     links = await evaluate_shards(context, facts, judged.run.traces, judged.run.verdicts)
     embedding_map = await corpus.map(cases, judged.run.traces, links, context.config)
     return LinkResult(links, measured, embedding_map, warnings)
+
+
+def _absent_evidence(cases: Sequence[Case], measured: MissMeasurements) -> Reason | None:
+    """That the whole corpus lacks some evidence: it counts as missed, and may be misquoted."""
+    absent = [
+        miss.evidence
+        for missed in measured.missed.values()
+        for miss in missed
+        if miss.evidence is not None and miss.status == "not_indexed"
+    ]
+    if not absent:
+        return None
+    of = sum(grade > 0 for case in cases for grade in case.evidence.values())
+    return Reason(
+        code="evidence_not_in_corpus", n=len(absent), of=of, evidence=shorten(absent[0], 60)
+    )

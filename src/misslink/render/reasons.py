@@ -238,6 +238,10 @@ SENTENCES: dict[str, str | Callable[..., str]] = {
         "{n} of {of} relevant ids, such as '{label}', are in no passage of the corpus and count as "
         "missed; correct them, or add the passages to the corpus"
     ),
+    "evidence_not_in_corpus": (
+        "{n} of {of} evidence texts, such as '{evidence}', are in no passage of the corpus and count as "
+        "missed; quote passages word for word, or add the passages to the corpus"
+    ),
     "few_labels_match": (
         "only {n} of {of} relevant ids were ever retrieved: '{label}' was not, and passages have ids "
         "like '{passage}'; if the ids are of two kinds, name the metadata key with --id-key, or give "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from misslink.documents import cutoff_of, replay_of
 from misslink.linking.findings import Fix, rank_fixes
+from misslink.parts import light_items
 from misslink.render.format import pluralize
 from misslink.report.links import number_cases, view_fragment
 from misslink.types import Run
@@ -87,11 +88,13 @@ def fix_records(run: Run) -> list[dict[str, object]]:
 
 def _counted(run: Run) -> Iterator[CountedFix]:
     numbers, k, confirmed = number_cases(run.cases), cutoff_of(run), confirmed_owners(run)
+    # The default cutoff may be more than the app ever retrieves.
+    most = max((len(trace.retrieved) for trace in light_items(run.traces)), default=0)
     for fix in rank_fixes(run):
         wider = fix.k or 2 * k
         if fix.option and fix.option.startswith("k="):
             wider = int(fix.option.removeprefix("k="))
-        label = _LABELS[fix.name].format(k=k, wider=wider)
+        label = _LABELS[fix.name].format(k=min(k, most or k), wider=wider)
         if fix.name == "keep_in_prompt":
             losses = {link.case_id: link.loss for link in run.outcomes}
             cut = sum(losses[name] in {"passage_cut", "passage_altered"} for name in fix.cases)

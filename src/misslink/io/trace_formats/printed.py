@@ -12,9 +12,15 @@ from typing import Any
 
 from misslink.io.jsonl import SourceItem
 
-_LIST_START = re.compile(r"\s*\[\s*(?:['\"{]|[A-Z]\w*\()")
+_OBJECT = r"(?:Document|NodeWithScore|\w+Node)\("
+_TUPLE_START = re.compile(rf"\s*\(\s*{_OBJECT}")
+_LIST_START = re.compile(rf"\s*\[\s*(?:['\"{{]|[A-Z]\w*\()|{_TUPLE_START.pattern}")
 # As a document of LangChain or a node of LlamaIndex prints itself, in a list or alone.
-_DOCUMENT = re.compile(r"\s*(?:(?:Document|NodeWithScore|\w+Node)\(|page_content=['\"])")
+_DOCUMENT = re.compile(rf"\s*(?:{_OBJECT}|page_content=['\"])")
+# As LangChain prints a document for people: its text stays as it is, quotes and lines included.
+_PLAIN_DOCUMENT = re.compile(
+    r"\s*page_content='(?P<text>[\s\S]*?)'(?: metadata=(?P<metadata>\{[\s\S]*\}))?\s*$"
+)
 # As LlamaIndex prints a node for people.
 _NODE = re.compile(
     r"Node ID: (?P<id>.+)\nText: (?P<text>[\s\S]*?)\n(?:Score: +(?P<score>[\d.]+)\s*)?$"
@@ -50,10 +56,12 @@ def check_closed(item: SourceItem, value: Any, names: Iterable[str]) -> None:
 
 def parse_printed_list(value: Any) -> Any:
     """Decode a list that a CSV file contains as Python prints it."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+    if not isinstance(value, str) or not (
+        value.lstrip().startswith(("[", "{")) or _TUPLE_START.match(value)
+    ):
         return value
     value = decode_json(value)
-    if isinstance(value, str) and value.strip()[:1] == "[" and value.strip()[-1:] == "]":
+    if isinstance(value, str) and value.strip()[:1] + value.strip()[-1:] in ("[]", "()"):
         try:
             return _evaluate(value.strip())
         except _UNREADABLE:
@@ -75,8 +83,18 @@ def parse_printed_document(text: str) -> Any:
     try:
         fields = _evaluate(text if text.endswith(")") else f"Document({text})")
     except _UNREADABLE:
-        return text
+        return _parse_plain_document(text)
     return fields if isinstance(fields, dict) else text
+
+
+def _parse_plain_document(text: str) -> Any:
+    if not (printed := _PLAIN_DOCUMENT.match(text)):
+        return text
+    try:
+        metadata = _evaluate(f"Metadata(all={printed['metadata'] or '{}'})")["all"]
+    except _UNREADABLE:
+        metadata = {}
+    return {"page_content": printed["text"], "metadata": metadata}
 
 
 def _evaluate(printed: str) -> Any:

@@ -19,6 +19,7 @@ from misslink.io.storage import list_shards, open_decompressed, read_bytes, reda
 from misslink.io.suite import is_suite_row, suite_trace
 from misslink.io.tables import RetrievalTable, read_trec_table
 from misslink.io.trace_formats import exports, samples
+from misslink.io.trace_formats.printed import parse_printed_document
 from misslink.io.trace_formats.requests import RequestLog
 from misslink.io.trace_formats.spans import (
     OtelSpan,
@@ -514,6 +515,8 @@ def _parse_trace(item: SourceItem, dedupe: str | None, texts: dict[str, str]) ->
 
 
 def _normalize_passage(item: Any) -> Any:
+    if isinstance(item, str):  # an id, or a document as `json.dumps(row, default=str)` writes it
+        item = parse_printed_document(item)
     if not isinstance(item, dict):
         name = _id_text(item)
         return {"id": name} if isinstance(name, str) else item

@@ -167,6 +167,8 @@ def trace_fields(
 def _contexts(item: SourceItem, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """The retrieved texts, and their ids where they are documents; '' where one has none."""
     value = parse_printed_list(first_value(item.data, names))
+    if isinstance(value, str) and isinstance(parse_printed_document(value), dict):
+        value = [value]
     if isinstance(value, list):
         read = [parse_printed_document(part) if isinstance(part, str) else part for part in value]
         documents = [document_fields(part) if isinstance(part, Mapping) else None for part in read]
