@@ -237,7 +237,7 @@ PAGE_TENTH = """\
 
 Made by {made}. {kinds} kinds of failure and of harmless oddities that none of the nine sets before
 has ([first](attribution_kinds.md) to [ninth](attribution_kinds_ninth.md)), a case of each in {worlds} apps of the same
-invented domains, each with words of its own (`unseen/tenth.toml`). Most cases have five to eight pages of their own in the
+invented domains, each with words of its own (`unseen/tenth.toml`). All cases have six to eight pages of their own in the
 index, which share words with the question, and a search that was recorded to a depth of 20. One more condition: who sees the
 run (question, prompt, answer, reference, what was found, the whole corpus) and no labels can tell the owner from what the
 texts say. So what the index lacks leaves a gap in its text that can be seen (or a note says that a page is wrong, or parts are

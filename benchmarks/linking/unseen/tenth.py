@@ -44,7 +44,7 @@ def about_it(app: App, thing: Thing, words: Row) -> list[str]:
 
 def beside(app: App, thing: Thing, words: Row, written: str = "sentence") -> list[str]:
     """Pages that share words with the question: on the thing, and what is written of it, of others."""
-    values = [words[one] for one in ("w", "x") if one in words] or ["theirs"]
+    values = [words[one] for one in ("w", "x") if one in words] or ["theirs", "theirs"]
     theirs = [
         page(app, state(app, other, value, words[written], v=value))
         for other, value in zip(others(app, thing, len(values)), values, strict=True)

@@ -15,10 +15,10 @@ from .sixth import turn
 from .tenth import about_it, beside, guessed_or_declined, page, worded
 
 # How extractors write what they could not read, and documents the number of a page.
-INAUDIBLE = ("[inaudible]", "(unintelligible)", "<noise>", "[...]")
+INAUDIBLE = ("[inaudible]", "(unintelligible)", "<noise>", "[unclear]")
 NO_FORMULA = ("", "[image]", "[Eq. 1]", "<math/>")
 BLANKS = ("", "________", "[ ]", "..........")
-PARTS = ("part {} of 3", "({}/3)", "page {} of 3", "sheet {} (3 sheets)")
+PARTS = ("part {} of 3", "{}/3", "page {} of 3", "sheet {} (3 sheets)")
 
 # The retriever did not return what it needed.
 
@@ -163,7 +163,7 @@ def formula_dropped_by_the_loader(app: App) -> Planted:
     thing, words, gap = app.thing(), worded(app, "formula"), NO_FORMULA[turn(app, 4)]
     evidence = state(app, thing, words["v"], words["sentence"], v=words["v"])
     chunk, *chunks = (
-        page(app, filled(one, words["sentence"], v=gap)) for one in (thing, *others(app, thing, 1))
+        page(app, filled(one, words["sentence"], v=gap)) for one in (thing, *others(app, thing, 2))
     )
     near = [chunk, *about_it(app, thing, words), *chunks]
     return guessed_or_declined(app, _lacking(app, thing, words, evidence, near))
