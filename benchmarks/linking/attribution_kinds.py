@@ -241,7 +241,7 @@ invented domains, each with words of its own (`unseen/tenth.toml`). All cases ha
 index, which share words with the question, and a search that was recorded to a depth of 20. One more condition: who sees the
 run (question, prompt, answer, reference, what was found, the whole corpus) and no labels can tell the owner from what the
 texts say. So what the index lacks leaves a gap in its text that can be seen (or a note says that a page is wrong, or parts are
-numbered and one is missing), and what a wrong reference took for the answer stands in the passage itself, beside the answer.
+numbered and one is missing), and what misled the author of a wrong reference stands in the passage itself, beside the answer.
 Kinds of which two owners would leave the same texts were left out, such as an index that differs from the reference while
 nothing says which of them is wrong. They were written by someone who had read the design's table of stages and owners (not its
 prose), the names of failure modes with their labels and advice, the glossary, the other sets, and the program that runs them
