@@ -37,6 +37,7 @@ MEASURED = {
     "attribution_kinds_eighth": _LINKING,
     "attribution_kinds_ninth": _LINKING,
     "attribution_kinds_sixth": _LINKING,
+    "attribution_kinds_tenth": _LINKING,
     "attribution_kinds_third": _LINKING,
     "calibration_coverage": ("calibration", "stats"),
     "canary_run_length": ("canary", "stats"),

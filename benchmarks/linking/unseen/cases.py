@@ -17,6 +17,7 @@ SIXTH: dict[str, Make] = {}
 SEVENTH: dict[str, Make] = {}
 EIGHTH: dict[str, Make] = {}
 NINTH: dict[str, Make] = {}
+TENTH: dict[str, Make] = {}
 MISS = ("retrieval_miss",)
 DROPPED = ("dropped_from_prompt",)
 LOST = ("lost_context", "not_searched")
@@ -91,6 +92,12 @@ def eighth_kind(make: Make) -> Make:
 def ninth_kind(make: Make) -> Make:
     """List a kind of the ninth set."""
     NINTH[make.__name__] = make
+    return make
+
+
+def tenth_kind(make: Make) -> Make:
+    """List a kind of the tenth set."""
+    TENTH[make.__name__] = make
     return make
 
 
