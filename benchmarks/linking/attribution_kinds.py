@@ -578,11 +578,14 @@ def main() -> int:
         parser.error("--runs is made of kinds of the first set")
     began = time.process_time()
     if options.smoke:
-        # Judges and situations are the same for all sets: the others show that their kinds can be evaluated.
+        # Judges and situations are the same for all sets, and the kinds are their own.
         ends = SITUATIONS[0], SITUATIONS[-1]
-        others = [of for of in SETS if of != "first" and SETS[of].target.exists()]
-        texts = [attribution(WORLDS[:1], of, ends, JUDGES[:1])[0] for of in others]
-        print("\n\n".join([attribution(WORLDS[:1], "first")[0], *texts, first_steps(RUNS[:1])]))
+        parts = [("first", SITUATIONS, JUDGES[:1]), ("first", SITUATIONS[:1], JUDGES)]
+        parts += [(of, ends, JUDGES[:1]) for of in SETS if of != "first"]
+        texts = [
+            attribution(WORLDS[:1], *part)[0] for part in parts if SETS[part[0]].target.exists()
+        ]
+        print("\n\n".join([*texts, first_steps(RUNS[:1])]))
         return 0
     text, now = attribution(WORLDS, options.set)
     if options.runs:
