@@ -1,7 +1,6 @@
 """What tests of several packages share."""
 
 import gc
-import math
 import os
 import signal
 import ssl
@@ -19,6 +18,7 @@ os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import optional_models
 from judge_server import JudgeServer
 
 gc.disable()  # until all is collected
@@ -88,12 +88,9 @@ def pytest_sessionfinish():
 
 @pytest.fixture(autouse=True, scope="session")
 def no_optional_models():
-    """Whether UMAP and MiniLM are installed must decide no test, and each process would take 12 s
-    to compile the one and 4 s to load the other.
-    """
+    """Whether UMAP and MiniLM are installed must decide no test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("misslink.linking.embedding_map._UMAP_MIN_POINTS", math.inf)
-        patch.setattr("misslink.goldset.generation.corpus.MINILM_PACKAGES", ("not_installed",))
+        optional_models.leave_out(patch.setattr)
         yield
 
 

@@ -37,6 +37,7 @@ import psutil
 sys.path.append(str(Path(__file__).parents[1] / "builders"))
 
 import loopback_judge
+from misslink.engines.ray.cluster import connect_cluster
 from misslink.engines.ray.engine import open_ray
 from misslink.engines.ray.workers import Workers
 from misslink.judge.config import JudgeConfig
@@ -103,6 +104,7 @@ def main() -> None:
     options = _options()
     if options.smoke:
         WORKERS, MINUTES, options.calls, options.rpm = (1,), 0.05, 8, 100
+        connect_cluster(None, 1)  # one for both parts, which are of a cluster each
     if options.serve:
         asyncio.run(_serve())
         return

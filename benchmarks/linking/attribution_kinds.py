@@ -504,7 +504,12 @@ def figures(found: dict[tuple[str, str], list[Outcome]]) -> Figures:
     return rows
 
 
-def attribution(worlds: Sequence[dict[str, Any]], of: str) -> tuple[str, Figures]:
+def attribution(
+    worlds: Sequence[dict[str, Any]],
+    of: str,
+    situations: Sequence[Situation] = SITUATIONS,
+    judges: Sequence[str] = JUDGES,
+) -> tuple[str, Figures]:
     """Evaluate every app in every situation with every judge: the tables, and the figures."""
     found: dict[tuple[str, str], list[Outcome]] = {
         (situation.name, judge): [] for situation in SITUATIONS for judge in JUDGES
@@ -515,8 +520,8 @@ def attribution(worlds: Sequence[dict[str, Any]], of: str) -> tuple[str, Figures
         # The first set draws by the case alone, so that twelve apps are one draw; figures rest on it.
         noise = NOISE if of == "first" else f"{NOISE}-{app.world['name']}"
         baseline += [two_lines(app, case) == case.owner for case in cases]
-        for situation in SITUATIONS:
-            for judge in JUDGES:
+        for situation in situations:
+            for judge in judges:
                 run = asyncio.run(evaluate(app, cases, judge, situation, noise))
                 found[situation.name, judge] += outcomes(run, cases, situation)
     return tables(found, baseline), figures(found)
@@ -601,10 +606,14 @@ def main() -> int:
         parser.error("--runs is made of kinds of the first set")
     began = time.process_time()
     if options.smoke:
-        text = "\n\n".join(
-            attribution(WORLDS[:1], of)[0] for of in SETS if SETS[of].target.exists()
-        )
-        print(f"{text}\n\n{first_steps(RUNS[:1])}")
+        # Judges and situations are the same for all sets, and the kinds are their own.
+        ends = SITUATIONS[0], SITUATIONS[-1]
+        parts = [("first", SITUATIONS, JUDGES[:1]), ("first", SITUATIONS[:1], JUDGES)]
+        parts += [(of, ends, JUDGES[:1]) for of in SETS if of != "first"]
+        texts = [
+            attribution(WORLDS[:1], *part)[0] for part in parts if SETS[part[0]].target.exists()
+        ]
+        print("\n\n".join([*texts, first_steps(RUNS[:1])]))
         return 0
     text, now = attribution(WORLDS, options.set)
     if options.runs:

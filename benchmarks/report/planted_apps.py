@@ -1,6 +1,6 @@
 """Does the page say first what is wrong with an app? Small RAG apps with one planted fault each.
 
-    python benchmarks/report/planted_apps.py [--write | --smoke] [--out DIR] [APP ...]
+    python benchmarks/report/planted_apps.py [--write] [--out DIR] [APP ...]
 
 Twelve real apps (LangChain over Chroma; MiniLM where its weights are installed, else words), each over a
 small domain of its own (`planted_apps.toml`), with a stand-in for a language model that answers from its
@@ -585,11 +585,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("apps", nargs="*", choices=[*APPS, []], default=[])
     parser.add_argument("--write", action="store_true", help=f"write {TARGET.name}")
-    parser.add_argument("--smoke", action="store_true", help="two apps, the heuristic judge")
     parser.add_argument("--out", type=Path, help="folder that keeps the runs")
     options = parser.parse_args()
-    names = options.apps or [*APPS][:2] if options.smoke else options.apps or [*APPS]
-    judges = ("heuristic",) if options.smoke else ("heuristic", "noisy")
+    names, judges = options.apps or [*APPS], ("heuristic", "noisy")
     began = time.process_time()
     with tempfile.TemporaryDirectory() as folder:
         page = "\n".join(rows(names, judges, options.out or Path(folder)))

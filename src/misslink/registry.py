@@ -95,7 +95,7 @@ class Registry:
             package = importlib.import_module(name)
             for module in pkgutil.walk_packages(package.__path__, f"{name}."):
                 importlib.import_module(module.name)
-        for entry in entry_points(group=self.group):
+        for entry in _entry_points().select(group=self.group):
             try:
                 entry.load()
             except Exception as error:
@@ -104,6 +104,12 @@ class Registry:
                     f"({type(error).__name__}: {error}); fix or uninstall it"
                 ) from error
         self._loaded = True
+
+
+@cache
+def _entry_points() -> Any:  # of a class that depends on the version of Python
+    """Of all packages: to find them reads a file of each, and there are eight registries."""
+    return entry_points()
 
 
 def _qualified_name(thing: Any) -> str:

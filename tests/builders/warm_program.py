@@ -13,6 +13,8 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from types import ModuleType
 
+import optional_models
+
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
@@ -22,6 +24,8 @@ _CONTEXT.set_forkserver_preload(
         "misslink.cli.main",
         "misslink.engines.batch",
         "misslink.engines.ray.engine",
+        "misslink.goldset.generation.corpus",
+        "misslink.linking.embedding_map",
         "misslink.metrics.faithfulness",
         "misslink.pipeline.evaluate",
         "misslink.report.case_table",
@@ -68,6 +72,7 @@ def _run(program, arguments, folder, environment):
 
 
 def _call(program, arguments):
+    optional_models.leave_out()
     sys.argv = [program, *arguments]
     if program == "misslink":
         from misslink.cli.main import main

@@ -83,27 +83,22 @@ CHANGES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("file", "change"), CHANGES.values(), ids=CHANGES)
-def test_a_change_keeps_neither_and_the_warning_says_how_to_repeat_them(
-    before, evaluated, caplog, file, change
-):
-    text = Path(file).read_text(encoding="utf-8")
-    assert change(text) != text
-    Path(file).write_text(change(text), encoding="utf-8")
-    kept = reuse_results(evaluated("other"), "run")
-    assert (kept.replay, kept.whatif) == (None, None)
-    assert {link.basis for link in kept.links} == {"observed"}
-    (said,) = warnings(caplog)
-    assert said.endswith("misslink replay run  and  misslink whatif run")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["k", "judge_identity.temperature"])
-def test_another_k_and_another_judge_that_says_the_same_keep_neither(before, evaluated, name):
-    manifest = dict(evaluated("other").manifest)
-    if name == "k":
-        manifest["k"] = 7
-    else:
-        manifest["inputs"] = {**manifest["inputs"], name: "0.7"}
-    again = read_run("other").model_copy(update={"manifest": manifest})
-    assert reuse_results(again, "run").replay is None
+def test_a_change_keeps_neither_and_the_warning_says_how_to_repeat_them(before, evaluated, caplog):
+    for name, (file, change) in CHANGES.items():
+        text = Path(file).read_text(encoding="utf-8")
+        assert change(text) != text
+        Path(file).write_text(change(text), encoding="utf-8")
+        caplog.clear()
+        kept = reuse_results(evaluated(name), "run")
+        assert (kept.replay, kept.whatif) == (None, None), name
+        assert {link.basis for link in kept.links} == {"observed"}, name
+        (said,) = warnings(caplog)
+        assert said.endswith("misslink replay run  and  misslink whatif run"), name
+        Path(file).write_text(text, encoding="utf-8")
+    # With the files as they were, what one setting changes is seen by itself.
+    same = evaluated("same")
+    assert reuse_results(same, "run").replay
+    inputs = {**same.manifest["inputs"], "judge_identity.temperature": "0.7"}
+    for changed in ({"k": 7}, {"inputs": inputs}):
+        again = same.model_copy(update={"manifest": {**same.manifest, **changed}})
+        assert reuse_results(again, "run").replay is None, changed

@@ -9,6 +9,7 @@ from embedded_models import Counting, EmbeddingServer, vector_of
 from misslink.embedding import DEFAULT_CACHE, open_embedder
 from misslink.embedding import providers as minilm
 from misslink.errors import InputError, MissingExtraError
+from misslink.goldset.generation.corpus import PassageIndex
 
 OWN = """
 class Mine:
@@ -158,3 +159,6 @@ def test_minilm_knows_what_means_the_same():
     assert given.shape == (2, 384)
     near, far = (asked @ given.T)[0]
     assert near > far + 0.3
+    index = asyncio.run(PassageIndex.build(["Lava cools to rock.", "A doctor sees me."], embedder))
+    asyncio.run(index.read(["Which physician treats people?"]))
+    assert index.near("Which physician treats people?", 1) == [1]  # by no word

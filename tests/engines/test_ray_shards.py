@@ -66,13 +66,6 @@ def dying(monkeypatch, folder, times):
     monkeypatch.setattr("misslink.engines.ray.engine.RayWorker", namespace["Dying"])
 
 
-def test_all_parts_are_those_of_one_process_byte_for_byte():
-    evaluate("local")
-    evaluate("ray")
-    assert parts("ray") == parts("local")
-    assert said("ray") == said("local")
-
-
 def test_a_worker_that_dies_while_it_links_changes_nothing(tmp_path, monkeypatch):
     evaluate("local")
     dying(monkeypatch, tmp_path, 2)

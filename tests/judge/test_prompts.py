@@ -299,6 +299,14 @@ def test_both_blocks_are_needed(tmp_path):
         Prompts.from_spec(tmp_path)
 
 
+def test_a_prompt_for_a_metric_of_ones_own_is_checked_where_its_hash_is_read(tmp_path):
+    prompts = own(tmp_path, '{{ fence("answer", answer) }}')
+    text = f"{HEAD.replace('examination_part', 'mine', 1)}hello"
+    (tmp_path / "mine.jinja").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="no block 'system'"):
+        prompts.load("mine")
+
+
 @pytest.mark.parametrize(
     ("outside", "line", "message"),
     [

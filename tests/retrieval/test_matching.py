@@ -117,6 +117,13 @@ def test_pieces_that_do_not_make_up_the_evidence_are_no_split(first, second):
     assert find_split(LabelledNeed("evidence-1", 1, EVIDENCE), listed(first, second)) is None
 
 
+def test_an_end_of_the_evidence_that_a_longer_word_begins_with_is_none():
+    evidence = EVIDENCE.rstrip(".")
+    need = LabelledNeed("evidence-1", 1, evidence)
+    assert find_split(need, listed(evidence[:40], evidence[40:] + ", too."))
+    assert find_split(need, listed(evidence[:40], evidence[40:] + "ly.")) is None
+
+
 def test_a_passage_that_has_the_evidence_whole_is_no_half():
     whole, tail = listed("So: " + EVIDENCE, "between. More.")
     assert find_split(LabelledNeed("evidence-1", 1, EVIDENCE), (whole, tail)) is None

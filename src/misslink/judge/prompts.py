@@ -116,24 +116,40 @@ class PromptTemplate:
     """A checked Jinja template with the blocks ``system`` and ``user``, ready to render."""
 
     def __init__(self, source: str, path: str, first_line: int, *, sandboxed: bool = True) -> None:
-        self._path, self._first = path, first_line
+        self._source, self._path, self._first = source, path, first_line
+        self._sandboxed = sandboxed
         self._made_again = partial(PromptTemplate, source, path, first_line, sandboxed=sandboxed)
-        kind = jinja2.sandbox.ImmutableSandboxedEnvironment if sandboxed else jinja2.Environment
+        if sandboxed:  # a mistake in a user's own is reported before anything is asked
+            _ = self._checked
+
+    @cached_property
+    def _checked(self) -> tuple[jinja2.Template, nodes.Template]:
+        """Compiled where it is first needed: a run reads the hash of each built-in prompt, and asks few."""
+        sandbox, plain = jinja2.sandbox.ImmutableSandboxedEnvironment, jinja2.Environment
+        kind = sandbox if self._sandboxed else plain
         environment = kind(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
         try:
-            tree = environment.parse(source)
-            self._template = environment.from_string(source)
+            tree = environment.parse(self._source)
+            template = environment.from_string(self._source)
         except jinja2.TemplateSyntaxError as problem:
             raise self._error(
                 f"it is not a Jinja template: {problem.message}", problem.lineno
             ) from None
         for name in PROMPT_BLOCKS:
-            if name not in self._template.blocks:
+            if name not in template.blocks:
                 raise self._error(f"it has no block '{name}'; every prompt has system and user")
         for line, mistake in chain(_find_leaks(tree), _find_unsent_text(tree)):
             raise self._error(mistake, line)
-        self.variables = frozenset(meta.find_undeclared_variables(tree)) - {_FENCE}
-        self._labels = FENCE_LABELS.union(*map(_fence_label, tree.find_all(nodes.Call)))
+        return template, tree
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """What it reads."""
+        return frozenset(meta.find_undeclared_variables(self._checked[1])) - {_FENCE}
+
+    @cached_property
+    def _labels(self) -> frozenset[str]:
+        return FENCE_LABELS.union(*map(_fence_label, self._checked[1].find_all(nodes.Call)))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Another process compiles it again: the code of a template cannot be sent."""
@@ -147,10 +163,11 @@ class PromptTemplate:
         InputError
             It reads what is not in `texts`, or does what the sandbox forbids.
         """
-        context = self._template.new_context({**texts, _FENCE: Fence(texts, self._labels)})
+        template, _ = self._checked
+        context = template.new_context({**texts, _FENCE: Fence(texts, self._labels)})
         try:
             system, user = (
-                "".join(self._template.blocks[name](context)).strip() for name in PROMPT_BLOCKS
+                "".join(template.blocks[name](context)).strip() for name in PROMPT_BLOCKS
             )
         except Exception as problem:  # noqa: BLE001 (whatever somebody's template raises)
             message = getattr(problem, "message", None) or str(problem) or type(problem).__name__
@@ -166,7 +183,7 @@ class PromptTemplate:
         """The template's line, from the frame of its compiled code."""
         frames = traceback.walk_tb(problem.__traceback__)
         lines = [line for frame, line in frames if frame.f_code.co_filename == "<template>"]
-        return self._template.get_corresponding_lineno(lines[-1]) if lines else None
+        return self._checked[0].get_corresponding_lineno(lines[-1]) if lines else None
 
 
 def _find_leaks(tree: nodes.Template) -> Iterator[tuple[int, str]]:

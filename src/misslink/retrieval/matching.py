@@ -432,7 +432,12 @@ def _min_part_length(evidence: str) -> int:
 
 def _end_length(evidence: str, text: str, least: int) -> int:
     """Length of the longest end of the evidence, of `least` or more, that `text` begins with."""
-    lengths = range(min(len(evidence), len(text)), least - 1, -1)
-    return next(
-        (n for n in lengths if evidence.endswith(text[:n]) and not _splits_word(text, n)), 0
-    )
+    if len(text) < least:
+        return 0
+    index = evidence.find(text[:least], max(0, len(evidence) - len(text)))
+    while index >= 0:
+        length = len(evidence) - index
+        if text.startswith(evidence[index:]) and not _splits_word(text, length):
+            return length
+        index = evidence.find(text[:least], index + 1)
+    return 0

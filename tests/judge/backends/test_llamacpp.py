@@ -219,7 +219,7 @@ def test_a_long_prompt_is_refused_and_not_cut(weights):
 
 @pytest.mark.slow
 def test_a_long_context_goes_to_the_model_in_parts_that_it_takes(weights):
-    passages = tuple(f"Notice {n}. The ferry leaves at seven. " * 12 for n in range(6))
+    passages = tuple(f"Notice {n}. The ferry leaves at seven. " * 16 for n in range(3))
     ask = examine("When does the ferry leave?", passages, "The ferry leaves at seven.")
 
     async def act(judge):
@@ -236,13 +236,13 @@ def test_a_long_context_goes_to_the_model_in_parts_that_it_takes(weights):
         await LongContextJudge(judge).ask(ask)
         return sent
 
-    sent = with_judge(weights, act, max_tokens=48, context_length=1536)
+    sent = with_judge(weights, act, max_tokens=16, context_length=1280)
     assert sent[0].inputs["passages"] == passages[: len(sent[0].inputs["passages"])] != passages
 
 
 @pytest.mark.slow
 def test_an_answer_by_schema_is_read_or_its_words_are_kept(weights):
-    reply = with_judge(weights, lambda judge: judge.ask(ASK), max_tokens=160, context_length=2048)
+    reply = with_judge(weights, lambda judge: judge.ask(ASK), max_tokens=32, context_length=2048)
     assert isinstance(reply.parsed, Examination) or (reply.problem and reply.raw)
     assert reply.raw.startswith("{")
     assert reply.usage.completion_tokens > 0
