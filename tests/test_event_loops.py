@@ -367,6 +367,43 @@ def test_an_interrupt_leaves_work_that_blocks_the_loop_and_the_next_call_works(m
     loop.close()
 
 
+def test_connections_close_behind_tasks_that_are_about_to_end(server, monkeypatch):
+    """Found: a client that was let go closed itself in a task, and a pool stayed bound to the loop."""
+    loop, host = BackgroundLoop(), server.url.partition("//")[2].partition("/")[0].split(":")
+    takes_turn, let_go, kept = BackgroundLoop._takes_turn, asyncio.Event(), []
+
+    async def ends():
+        await let_go.wait()
+        await asyncio.sleep(0)
+
+    async def connects():
+        _, writer = await asyncio.open_connection(*host)
+        kept.extend([writer, asyncio.create_task(ends())])
+
+    def turn(running, action):
+        return takes_turn(running, lambda: (let_go.set(), action()))
+
+    loop.call(connects)
+    monkeypatch.setattr(loop, "_takes_turn", turn)
+    loop.drop_connections()
+    assert kept[0].is_closing()
+    loop.close()
+
+
+def test_connections_of_a_task_that_stays_are_kept(server):
+    loop, host = BackgroundLoop(), server.url.partition("//")[2].partition("/")[0].split(":")
+    kept = []
+
+    async def connects():
+        _, writer = await asyncio.open_connection(*host)
+        kept.extend([writer, asyncio.create_task(asyncio.Event().wait())])
+
+    loop.call(connects)
+    loop.drop_connections()
+    assert not kept[0].is_closing()
+    loop.close()
+
+
 @pytest.mark.parametrize(
     ("text", "is_foreign"),
     [

@@ -18,6 +18,7 @@ from misslink.timeouts import DaemonPool, TookTooLongError, result_or_error
 
 _STEP_S = 0.1
 _MOMENT_S = 0.2  # an event loop that does not take a turn in this time is held up
+_LAST_TURNS = 20  # of an event loop, for tasks that are about to end, as a client's that is let go
 _RESPONSIVE_S = 2.0  # an event loop that does not take a turn in this time is blocked
 
 ResultT = TypeVar("ResultT")
@@ -147,15 +148,17 @@ class BackgroundLoop:
 
     def drop_connections(self) -> None:
         """Close connections that no task uses, for the next loop that uses the same clients."""
-        if (loop := self._loop) is None:
-            return
+        loop, idle = self._loop, False
 
         def close() -> None:
+            nonlocal idle
             idle = not asyncio.all_tasks(loop)  # an evaluation in another thread is one
             for transport in list(getattr(loop, "_transports", {}).values()) if idle else ():
                 transport.close()
 
-        self._takes_turn(loop, close)
+        for _ in range(_LAST_TURNS):
+            if loop is None or idle or not self._takes_turn(loop, close):
+                return
 
     @staticmethod
     def _takes_turn(loop: asyncio.AbstractEventLoop, action: Callable[[], object]) -> bool:

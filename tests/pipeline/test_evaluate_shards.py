@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import misslink
+import misslink.pipeline.shards
 from misslink.errors import InputError
 
 CASES = 10
@@ -88,6 +89,21 @@ def evaluate(out="run"):
 
 def parts(out):
     return [Path(out, f"{name}.jsonl").read_bytes() for name in PARTS]
+
+
+def test_a_concurrency_beyond_the_cases_makes_no_more_tasks(monkeypatch):
+    """Found: ten thousand million filled the memory with tasks that had nothing to do."""
+    made, turns = [], misslink.pipeline.shards.Turns
+    monkeypatch.setattr(
+        "misslink.pipeline.shards.Turns",
+        lambda at_once, done: made.append(at_once) or turns(at_once, done),
+    )
+    run = misslink.evaluate(
+        goldset="gold.jsonl", traces="traces.jsonl", judge="heuristic", cache=None,
+        concurrency=10**10,
+    )  # fmt: skip
+    assert made == [CASES, CASES]
+    assert len(run.links) == CASES
 
 
 def asked():

@@ -55,7 +55,8 @@ async def evaluate_shards(
         whole = not failed and not (judge and judge.not_asked)
         writer.add_shard(shard.key, made, whole=whole)
 
-    at_once = context.engine.at_once(stage, context.config.concurrency)
+    # No more than there are cases: each shard that may be under way is a task.
+    at_once = min(context.engine.at_once(stage, context.config.concurrency), max(len(cases), 1))
     await context.engine.evaluate(shards(), facts, judge, Turns(at_once, tick), keep)
     if kept:
         _log.warning("%s of %d cases are those of the unfinished run", part, kept)
