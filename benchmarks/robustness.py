@@ -39,6 +39,7 @@ sys.path[:0] = [str(ROOT / folder) for folder in ("tests", "tests/builders", "be
 
 import http_apps  # noqa: E402
 import misslink  # noqa: E402
+import silent_inputs  # noqa: E402
 import test_killed as kill_tests  # noqa: E402
 import unlike_runs  # noqa: E402
 from judge_faults import FAULTS, after  # noqa: E402
@@ -674,6 +675,7 @@ def count_wrong(found: Iterator[str | None]) -> Count:
         count.attacks += 1
         if wrong is not None:
             count.note("tracebacks" if wrong.startswith("traceback") else "silent", wrong)
+    return count
 
 
 # Event loops and connections
@@ -754,6 +756,10 @@ def main() -> None:
         "answers": (
             "Labels of other answers",
             lambda f, n: count_wrong(unlike_runs.find_wrong_calibrations(f, 4 * n, run)),
+        ),
+        "losses": (
+            "Input that loses something silently",
+            lambda f, _: count_wrong(silent_inputs.find_silent_losses(f, run)),
         ),
         "loops": ("Cases of five evaluations in a process", lambda *_: count_loops()),
         "connections": ("Addresses, proxies and certificates", lambda *_: count_connections()),
