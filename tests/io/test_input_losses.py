@@ -3,6 +3,7 @@
 import csv
 import datetime as dt
 import json
+import time
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from misslink.errors import InputError
 from misslink.io import read_goldset
 from misslink.io.jsonl import read_objects
 from misslink.io.trace_formats import read_logs, read_recording
+from misslink.io.trace_formats.printed import parse_printed_document
 
 FERRY = "The ferry leaves at seven."
 DOGS = "Dogs travel free."
@@ -320,3 +322,10 @@ def test_a_run_folder_is_traces_and_cases(tmp_path):
         None, [{**gold[0], "relevant": "x"}], traces=tmp_path / "run", **given
     )
     assert other.summary["retrieval"]["recall@5"]["value"] is None
+
+
+def test_a_hostile_text_that_looks_like_a_printed_document_takes_bounded_time():
+    began = time.process_time()
+    for text in ("' metadata={" * 40_000, "' metadata={}" * 40_000 + "x", "'\n" * 200_000 + "x"):
+        assert isinstance(parse_printed_document(f"page_content='{text}"), str)
+    assert time.process_time() - began < 10

@@ -18,9 +18,8 @@ _LIST_START = re.compile(rf"\s*\[\s*(?:['\"{{]|[A-Z]\w*\()|{_TUPLE_START.pattern
 # As a document of LangChain or a node of LlamaIndex prints itself, in a list or alone.
 _DOCUMENT = re.compile(rf"\s*(?:{_OBJECT}|page_content=['\"])")
 # As LangChain prints a document for people: its text stays as it is, quotes and lines included.
-_PLAIN_DOCUMENT = re.compile(
-    r"\s*page_content='(?P<text>[\s\S]*?)'(?: metadata=(?P<metadata>\{[\s\S]*\}))?\s*$"
-)
+_PLAIN_DOCUMENT = re.compile(r"\s*page_content='")
+_PLAIN_METADATA = "' metadata="
 # As LlamaIndex prints a node for people.
 _NODE = re.compile(
     r"Node ID: (?P<id>.+)\nText: (?P<text>[\s\S]*?)\n(?:Score: +(?P<score>[\d.]+)\s*)?$"
@@ -88,13 +87,18 @@ def parse_printed_document(text: str) -> Any:
 
 
 def _parse_plain_document(text: str) -> Any:
-    if not (printed := _PLAIN_DOCUMENT.match(text)):
+    if not (start := _PLAIN_DOCUMENT.match(text)):
+        return text
+    content, metadata = text[start.end() :].rstrip().removesuffix("'"), "{}"
+    if content.endswith("}") and f"{_PLAIN_METADATA}{{" in content:
+        content, _, metadata = content.rpartition(_PLAIN_METADATA)
+    elif not text.rstrip().endswith("'"):
         return text
     try:
-        metadata = _evaluate(f"Metadata(all={printed['metadata'] or '{}'})")["all"]
+        fields = _evaluate(f"Metadata(all={metadata})")["all"]
     except _UNREADABLE:
-        metadata = {}
-    return {"page_content": printed["text"], "metadata": metadata}
+        fields = {}
+    return {"page_content": content, "metadata": fields}
 
 
 def _evaluate(printed: str) -> Any:
