@@ -31,7 +31,7 @@ BUDGETS = {
     "gates": 1323,
     "goldset": 6613,
     "io": 4616,
-    "io/trace_formats": 1647,
+    "io/trace_formats": 1652,
     "judge": 1621,
     "judge/backends": 2405,
     "judge/batch": 808,

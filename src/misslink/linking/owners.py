@@ -374,7 +374,7 @@ class OwnerRules:
         if claim.support == "contradicted" and claim.evidence:
             cited = claim.evidence[0]
             return _because("contradicts_context", "contradicted_by_prompt", index, cited)
-        if upstream := self._explain_upstream(index, need):
+        if upstream := self._explain_upstream(index, need, need or self._standing_in):
             return upstream
         if claim.correct is False and need is not None and (holder := need.need.passage_id):
             return _because("contradicts_context", "states_reference", index, passage=holder)
@@ -383,14 +383,10 @@ class OwnerRules:
         return _because("ignored_context", "nothing_used", index, passage=self._first_relevant)
 
     def _explain_upstream(
-        self, index: int | None, need: LocatedNeed | None
+        self, index: int | None, need: LocatedNeed | None, lost: LocatedNeed | None
     ) -> FailureEvidence | None:
-        """The stage that lost what a claim, or the answer, needed; None where the prompt held it.
-
-        Where the need behind a claim reached the prompt, another one that did not and is not stated explains more.
-        """
-        lost = need if need is not None and need.is_lost else self._standing_in
-        if lost is not None:
+        """The stage that lost what a claim, or the answer, needed; None where the prompt held it."""
+        if lost is not None and lost.is_lost:
             return self._explain_miss(index, lost)
         if any(row.is_unknown for row in (self._unstated if need is None else [need])):
             return _because("inconclusive", "unknown_sufficiency", index)
@@ -414,7 +410,8 @@ class OwnerRules:
         if self._rests_on_copy(claim, need):
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         holder = need.need.passage_id if need and not need.is_lost else None
-        is_lost = need is not None and need.is_lost and need.need.by == "matcher"
+        # A text outside the prompt that states the reference speaks for it.
+        is_stated = need is not None and need.candidate is not None and need.need.by == "matcher"
         texts = [full.get(item.passage_id, "") for item in claim.evidence]
         # A number that follows from two quotes stands in neither.
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
@@ -437,7 +434,7 @@ class OwnerRules:
                 return _because("contradicts_context", "states_reference", index, item)
             labelled = self.level in LABELLED
             if (own or holder is None) and (
-                (relevant and labelled) or (about and (relevant or answers) and not is_lost)
+                (relevant and labelled) or (about and (relevant or answers) and not is_stated)
             ):
                 code = "reference_contradicts_label" if labelled else "reference_contradicted"
                 if need is not None and need.need.stated == "omits":
@@ -451,7 +448,8 @@ class OwnerRules:
             if says_opposite and known.sufficient_judge == "yes"
             else ("distracted", "irrelevant_passage")
         )
-        return self._explain_upstream(index, need) or _because(*why, index, cited)
+        lost = need if need is not None and need.is_lost else self._standing_in
+        return self._explain_upstream(index, need, lost) or _because(*why, index, cited)
 
     def _explain_beside_reference(self) -> FailureEvidence | None:
         """Why a faithful answer to the question does not state the reference; None of any other answer.
@@ -489,7 +487,7 @@ class OwnerRules:
     def _explain_answer(self) -> FailureEvidence:
         """Why an answer declines, or is wrong or incomplete without a bad claim."""
         known = self.known
-        if upstream := self._explain_upstream(None, None):
+        if upstream := self._explain_upstream(None, None, self._standing_in):
             return upstream
         if known.declined:
             code = "declined" if (known.trace.answer or "").strip() else "answered_nothing"
