@@ -183,7 +183,7 @@ def _print_calibration(document: Mapping[str, Any], notes: Sequence[str], *, ver
 
 
 def _doubted_labels(document: Mapping[str, Any]) -> Iterator[str]:
-    """The notes that nobody may miss: labels that do not count, or may be of other answers."""
+    """What is told without --verbose, too: labels that do not count, or may be of other answers."""
     from misslink.render.format import as_sentence
     from misslink.types import Reason
 

@@ -411,7 +411,7 @@ class OwnerRules:
             return _because("conflicting_sources", "copy_says_otherwise", index, cited)
         holder = need.need.passage_id if need and not need.is_lost else None
         # A text outside the prompt that states the reference speaks for it.
-        is_stated = need is not None and need.candidate is not None and need.need.by == "matcher"
+        is_elsewhere = need is not None and need.candidate is not None and need.need.by == "matcher"
         texts = [full.get(item.passage_id, "") for item in claim.evidence]
         # A number that follows from two quotes stands in neither.
         derived = len(texts) > 1 and any(map(str.isdigit, own_values(claim.text, question)))
@@ -434,7 +434,7 @@ class OwnerRules:
                 return _because("contradicts_context", "states_reference", index, item)
             labelled = self.level in LABELLED
             if (own or holder is None) and (
-                (relevant and labelled) or (about and (relevant or answers) and not is_stated)
+                (relevant and labelled) or (about and (relevant or answers) and not is_elsewhere)
             ):
                 code = "reference_contradicts_label" if labelled else "reference_contradicted"
                 if need is not None and need.need.stated == "omits":
