@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import pytest
+from langchain_openai.chat_models import _client_utils
 
 import misslink
 from http_apps import ANSWER, APPS, CASES, GOLD, async_lost, call, lost, model_script
@@ -24,6 +25,9 @@ WHO = ContextVar("who", default="nobody")
 
 @pytest.fixture
 def server(judge_server, monkeypatch):
+    # LangChain keeps a client for each address: one of a loop that an earlier test ended waits where the
+    # system gives its port again.
+    _client_utils._cached_async_httpx_client.cache_clear()
     judge_server.script = model_script
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
