@@ -97,6 +97,14 @@ def test_evaluate_traces_prints_the_contracted_document_and_nothing_else(misslin
     assert Path(".misslink/cache.sqlite").exists()
 
 
+def test_without_a_cache_no_reply_is_written(misslink, files):
+    gold, traces = files
+    arguments = ("evaluate", "--traces", traces, "--goldset", gold, "--judge", "heuristic")
+    assert misslink(*arguments, "--cache", "none")[0] == 0
+    assert not Path(".misslink/cache.sqlite").exists()
+    assert not Path("none").exists()
+
+
 def test_every_line_of_verdicts_and_links_has_the_contracted_keys(misslink, files):
     gold, traces = files
     misslink("evaluate", "--traces", traces, "--goldset", gold, "--out", "run")

@@ -53,7 +53,7 @@ OF_RUN = "the run's"  # the default of what an earlier run decides; no setting r
 
 JSON_OPTION: Any = option(False, "--json", "Print one JSON document.")
 CACHE_OPTION: Any = option(
-    None, "--cache", "Response cache of the judge.", show_default=".misslink/cache.sqlite"
+    None, "--cache", "Response cache of the judge, or none.", show_default=".misslink/cache.sqlite"
 )
 JUDGE_OPTION: Any = option(
     ..., "--judge", "Judge, such as openai:MODEL.", envvar="MISSLINK_JUDGE", show_default=False

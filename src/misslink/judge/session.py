@@ -233,7 +233,7 @@ def open_judge(
         and the caps on calls and cost to all judges together;
         ``FILE.py:NAME``; or a judge object. None and ``none`` open nothing.
     cache : Path or None
-        Where replies are stored. None: in memory only.
+        Where replies are stored. None and ``none``: in memory only.
     concurrency : int
         Questions at a time, at least 1.
     terms : JudgeConfig
@@ -247,6 +247,8 @@ def open_judge(
     """
     if judge is None or judge == "none":
         return None
+    if cache == Path("none"):
+        cache = None
     prompts = Prompts.from_spec(terms.prompts)
     ledger, named = Ledger(), judge
 

@@ -100,7 +100,7 @@ class EvaluationConfig:
         None, "Number of Ray workers.", min=1, show_default="one per processor"
     )
     cache: str | Path | None = option_field(
-        DEFAULT_CACHE, "Response cache of the judge.", type=Path | None
+        DEFAULT_CACHE, "Response cache of the judge, or none.", type=Path | None
     )
     id_key: str | None = option_field(None, "Metadata key of the passage id.", decides="traces")
     input_key: str | None = option_field(
