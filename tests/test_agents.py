@@ -61,6 +61,7 @@ def agent(*calls, tools=(), answer=WRONG):
     return agents.create_agent(tool_caller(*calls, answer=answer), [look_up, *tools])
 
 
+@pytest.mark.slow
 def test_every_search_has_its_query_its_tool_and_what_it_found_of_what_was_missing():
     link, trace = evaluate(agent(("look_up", "dogs free"), ("look_up", "ferry Holm leaves")))
     assert [(s.number, s.query, s.tool) for s in link.searches] == [

@@ -88,6 +88,7 @@ def program(section, tmp_path, monkeypatch, capsys, imports_forgotten):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("model")
 def test_the_judge_that_is_shown_judges_a_run_and_is_not_fooled(section, program):
     ((block,),) = [SHELL.findall(section)]

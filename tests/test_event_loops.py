@@ -146,6 +146,7 @@ def test_the_callers_event_loop_stays_as_it_was(server):
         assert thread.submit(caller).result()
 
 
+@pytest.mark.slow
 def test_evaluations_in_several_threads_at_once_lose_nothing(server):
     app = APPS["chain"]()
     with ThreadPoolExecutor(4) as threads:

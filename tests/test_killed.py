@@ -97,6 +97,7 @@ def compare(tmp_path, moments, count):
     assert sorted(p.name for p in (tmp_path / "killed").iterdir() if p.name.startswith(".")) == []
 
 
+@pytest.mark.slow
 def test_a_run_killed_twice_ends_as_if_it_had_not_been(tmp_path):
     compare(tmp_path, [(7, None), (9, 0.002)], 40)
 

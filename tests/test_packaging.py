@@ -178,6 +178,7 @@ def test_the_wheel_holds_every_file_that_the_program_has_and_no_other(built):
     assert set(metadata.get_all("Provides-Extra")) == set(EXTRAS)
 
 
+@pytest.mark.slow
 @pytest.mark.source
 def test_the_wheel_made_from_the_sdist_is_the_wheel_made_from_the_tree(built):
     """Every file of it and its content, which RECORD tells."""

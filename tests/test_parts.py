@@ -115,6 +115,7 @@ def readings():
     yield "rejudge", json.loads(judged) | {"usage": None}  # the second time from the cache
 
 
+@pytest.mark.slow
 def test_each_command_says_the_same_of_a_run_that_is_not_held(at_home, monkeypatch):
     evaluated("other", traces="worse.jsonl")
     shutil.copytree("run", "first")
@@ -202,6 +203,7 @@ def test_a_disk_that_is_full_in_the_middle_leaves_the_former_run(at_home, monkey
     assert not [path for path in at_home.iterdir() if path.name.startswith(".run")]
 
 
+@pytest.mark.slow
 def test_of_a_run_that_is_not_held_only_rows_stay_in_memory(at_home, monkeypatch):
     monkeypatch.setattr(parts, "HELD_BYTES", 0)
     monkeypatch.setattr(parts, "_RECENT", 1)

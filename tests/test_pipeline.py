@@ -173,6 +173,7 @@ def test_it_works_where_an_event_loop_is_already_running():
     assert summary["link"]["table"]["left_out"] == 6
 
 
+@pytest.mark.slow
 def test_a_server_as_judge_is_asked_once_a_case_and_a_second_run_is_free(judge_server):
     options = {
         "judge": "openai:test-judge",
@@ -243,6 +244,7 @@ def test_ids_that_match_nothing_and_an_app_that_fails_are_said_aloud(caplog):
     assert run.summary["retrieval"]["hit@5"]["reason_code"]["code"] == "ids_unmatched"
 
 
+@pytest.mark.slow
 def test_relevant_ids_that_the_app_s_store_lacks_are_refused_if_they_are_most(tmp_path, caplog):
     gold = tmp_path / "gold.jsonl"
     rows = [
@@ -392,6 +394,7 @@ def test_the_corpus_is_read_before_any_call_and_is_one_of_the_inputs(tmp_path):
     assert "corpus" not in misslink.evaluate(**options).manifest["inputs"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["thread", "coroutine", "blocked loop"])
 def test_a_hung_app_is_an_error_of_its_case_and_delays_nothing(kind):
     waited = []
@@ -423,6 +426,7 @@ def test_a_hung_app_is_an_error_of_its_case_and_delays_nothing(kind):
     assert run.summary["headline"].startswith("Errors: the app failed on 1 of 2 cases.")
 
 
+@pytest.mark.slow
 def test_a_case_that_blocks_the_event_loop_takes_no_other_case_with_it():
     async def app(question):
         if "hang" in question:

@@ -84,6 +84,7 @@ def test_letters_have_about_five_sizes(tabs, report):
     assert len(sizes) <= 6, sizes
 
 
+@pytest.mark.slow
 def test_axe_would_find_a_fault(tabs, report, axe):
     page = tabs()
     _whole(page, report)

@@ -34,6 +34,7 @@ def labelled(page, served):
     page.locator("#done", has_text="1 of 3").wait_for()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [("light", 390), ("dark", 1200)], indirect=True)
 def test_axe_finds_no_fault_with_everything_open(page, served, axe):
     labelled(page, served)
@@ -51,6 +52,7 @@ def test_axe_finds_no_fault_with_everything_open(page, served, axe):
     assert found == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [(scheme, 390) for scheme in SCHEMES], indirect=True)
 def test_axe_finds_no_fault_at_the_beginning_in_the_help_and_at_the_end(page, served, axe):
     found = {}
@@ -75,6 +77,7 @@ def test_axe_would_find_a_fault(page, served, axe):
     assert "label" in {name.partition(":")[0] for name in faults(axe, page)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [("light", 320), ("dark", 390)], indirect=True)
 def test_nothing_is_wider_than_a_telephone(page, served):
     labelled(page, served)
@@ -82,6 +85,7 @@ def test_nothing_is_wider_than_a_telephone(page, served):
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [(scheme, 1200) for scheme in SCHEMES], indirect=True)
 def test_what_the_keyboard_reaches_shows_that_it_is_reached(page, served):
     labelled(page, served)

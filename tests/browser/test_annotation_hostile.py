@@ -134,6 +134,7 @@ def harmless(browser, tmp_path_factory):
     return Tour(browser, tmp_path_factory.mktemp("harmless") / "run", BENIGN).walk()
 
 
+@pytest.mark.slow
 def test_every_field_that_people_read_is_among_those_attacked(harmless):
     seen = "\n".join(harmless.texts)
 
@@ -141,6 +142,7 @@ def test_every_field_that_people_read_is_among_those_attacked(harmless):
     assert harmless.faults(harmless) == {}
 
 
+@pytest.mark.slow
 def test_attacks_of_all_kinds_stay_words(browser, harmless, tmp_path):
     mixed = tuple(attack for kind in ATTACKS.values() for attack in kind[:2])
     tour = Tour(browser, tmp_path / "run", mixed).walk()

@@ -1,5 +1,7 @@
 """Labelling a run in a real Chromium, against the real server: keys, files, undo, coming back."""
 
+import pytest
+
 from annotation_desk import (
     FIRST,
     SECOND,
@@ -210,6 +212,7 @@ def test_undo_goes_back_to_the_case_of_the_label(page, served):
     page.locator(".meta code", has_text="context").wait_for()
 
 
+@pytest.mark.slow
 def test_a_page_opened_again_goes_on_where_its_annotator_stopped(page, served):
     open_case(page, served, "with-exit")
     page.keyboard.press("1")

@@ -30,6 +30,7 @@ def green(page):
     )
 
 
+@pytest.mark.slow
 def test_a_page_that_is_come_back_to_shows_what_another_page_labelled(browser, page, served):
     open_case(page, served, "with-exit")
     other = listening(browser.new_page())

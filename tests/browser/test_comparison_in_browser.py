@@ -90,6 +90,7 @@ def test_every_text_by_others_is_on_the_page(harmless):
 
 
 # Half a surrogate pair gets into no run: its models refuse it.
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in ATTACKS if kind != "surrogate"])
 def test_attacks_stay_words(browser, harmless, tmp_path, kind):
     path = _written(tmp_path, ATTACKS[kind], linked=False)
@@ -140,6 +141,7 @@ def test_both_answers_stand_side_by_side_where_there_is_room_with_their_lines_ke
     assert lines == "pre-wrap"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "dark"), (390, "light")])
 def test_axe_finds_no_fault(tabs, comparison, scheme, width):
     library = pytest.importorskip(

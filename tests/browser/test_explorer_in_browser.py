@@ -73,6 +73,7 @@ def test_every_filter_narrows_the_list_and_they_combine(opened):
     assert "failure" not in fragment(opened)
 
 
+@pytest.mark.slow
 def test_text_is_searched_in_questions_answers_passages_and_ids_all_words_of_it(opened):
     for text, found in (
         ("SOCKETS by", [14]),  # answer
@@ -117,6 +118,7 @@ def told(page, given):
     return shown(page), told.replace("\u2068", "").replace("\u2069", "")
 
 
+@pytest.mark.slow
 def test_what_an_address_holds_never_does_harm(at):
     page = at("case=-1&claim=x&sort=toString")
     assert shown(page) == "14 of 14"
@@ -545,6 +547,7 @@ def test_on_a_phone_the_case_covers_the_list_until_back(at):
     assert row(page, 14).is_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [proven_run, example_run])
 def test_no_view_scrolls_sideways_on_a_small_phone(tabs, tmp_path, run):
     """Where tables with long intervals stand in 390 pixels, these stand in 320."""
@@ -612,6 +615,7 @@ def test_paper_shows_what_cautions_and_the_first_failed_cases_with_their_claims(
     assert page.locator(".paper-case").count() == 0
 
 
+@pytest.mark.slow
 def test_of_many_cases_only_those_in_view_stand_in_the_document(tabs, thousands):
     page = tabs(viewport={"width": 1200, "height": 800})
     page.goto(f"{thousands.as_uri()}#sort=gold")
@@ -679,6 +683,7 @@ def _many(cases, name="case {}"):
     )
 
 
+@pytest.mark.slow
 def test_what_the_page_holds_once_is_put_back_into_every_case(opened):
     from proven_run import proven_run  # beside the tests of the report
 
@@ -707,6 +712,7 @@ def test_what_the_page_holds_once_is_put_back_into_every_case(opened):
         assert prompts.evaluate_all(texts) == [entry.prompt] * bool(entry.prompt)
 
 
+@pytest.mark.slow
 def test_rows_are_used_again_while_the_list_scrolls(tabs, thousands):
     page = tabs(viewport={"width": 1200, "height": 800})
     page.goto(f"{thousands.as_uri()}#sort=gold")
@@ -730,6 +736,7 @@ def test_rows_are_used_again_while_the_list_scrolls(tabs, thousands):
     assert made < 60  # in 60 steps with 20 rows each
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [(1440, 900), (390, 844)])
 def test_a_page_loaded_at_a_case_stands_there_at_once_under_the_bar_of_sections(
     browser, report, size

@@ -96,6 +96,7 @@ def test_one_field_left_unescaped_is_noticed(browser, harmless, tmp_path, kind):
         watch.page.close()
 
 
+@pytest.mark.slow
 def test_a_script_that_parses_texts_as_markup_is_noticed(browser, harmless, tmp_path, monkeypatch):
     def careless(*names):
         text = read_assets(*names)

@@ -10,6 +10,7 @@ from misslink.report.page import write_html
 from proven_run import proven_run
 
 
+@pytest.mark.slow
 def test_nothing_is_said_on_the_console_nothing_asked_and_no_hostile_script_runs(opened, report):
     for number in range(1, 15):
         opened.evaluate("number => { location.hash = `#case=${number}`; }", number)
@@ -149,6 +150,7 @@ def replayed_run():
     return proven_run().model_copy(update={"whatif": None})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [example_run, large_run, replayed_run])
 def test_the_first_screen_fits_into_one_window_and_one_sheet_and_says_little(tabs, tmp_path, make):
     page = tabs(viewport={"width": 1440, "height": 1000})

@@ -23,6 +23,17 @@ retriever = store.as_retriever(search_kwargs={"k": 3})
 chain = {"context": retriever, "question": RunnablePassthrough()} | prompt | model
 """
 
+# It has the same without LangChain, which each worker would import for longer than the rest takes.
+PLAIN = """
+def app(question):
+    town = int(question.split("town ")[1].split()[0])
+    found = [
+        {"id": f"sky-{n}", "text": f"By day the sky over town {n} is blue. Clouds are white."}
+        for n in range(town % 5, town % 5 + 3)
+    ]
+    return {"answer": "The sky is blue. Grass is red.", "retrieved": found}
+"""
+
 # Judges and apps whose process dies once, at the question about town 3, as if for want of memory.
 DEADLY = """
 import os, signal
@@ -79,6 +90,7 @@ def write_towns(folder, count=12):
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (folder / "gold.jsonl").write_text(text, encoding="utf-8")
     (folder / "chain.py").write_text(CHAIN, encoding="utf-8")
+    (folder / "plain.py").write_text(PLAIN, encoding="utf-8")
     (folder / "deadly.py").write_text(DEADLY, encoding="utf-8")
 
 

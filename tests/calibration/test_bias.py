@@ -221,6 +221,7 @@ def test_a_group_goes_before_the_question_and_ids_may_be_numbers():
     assert items["e"].group is None
 
 
+@pytest.mark.slow
 def test_the_answers_of_ragtruth_are_compared_within_their_questions():
     """Several models answered each question; lengths stand in for the judge, so all is known."""
     path = DATA / "faithfulness" / "ragtruth_qa_dev.jsonl"

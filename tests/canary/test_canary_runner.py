@@ -135,6 +135,7 @@ def test_without_an_embedding_scores_serve_unless_they_are_distances(scores, hea
     assert healthy or "they are distances" in one.reason
 
 
+@pytest.mark.slow
 def test_what_hangs_and_what_raises_is_not_measured_and_no_zero():
     never = threading.Event()
 

@@ -88,6 +88,7 @@ def query_engine(llama, **more):
     return RetrieverQueryEngine.from_args(retriever, llm=model, **more)
 
 
+@pytest.mark.slow
 def test_a_query_engine_has_searches_prompt_and_answer(llama):
     (trace,) = watch(query_engine(llama))
     assert retrieved(trace)[0] == ("times", FERRY)
@@ -344,6 +345,7 @@ def test_a_pipeline_has_searches_prompt_and_answer(haystack):
     assert first.retrieved[0].score > 0
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_only_searches(haystack):
     (trace,) = watch(haystack(model=False))
     assert retrieved(trace)[0] == ("times", FERRY)

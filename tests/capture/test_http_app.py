@@ -107,6 +107,7 @@ def test_a_get_request_has_the_question_in_its_address(server, tmp_path):
     assert requests[0][:2] == ("GET", "/ask?q=When+%22exactly%22%3F")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
@@ -160,6 +161,7 @@ def test_an_address_with_a_secret_is_refused(url):
     assert "hunter2" not in str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "content"),
     [
@@ -183,6 +185,7 @@ def test_a_server_that_repeats_a_secret_puts_it_into_no_trace(
     assert "7-short" not in trace.model_dump_json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [200, 500])
 @pytest.mark.parametrize(
     "form", [str, lambda s: s.replace("/", "\\/"), lambda s: s.replace("/", "\\u002F")]

@@ -69,6 +69,7 @@ def test_labels_given_before_ctrl_c_lie_where_it_says_and_calibrate_comes_next(r
     assert len(read_labels(run / "labels").items) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal there")
 def test_a_killed_server_loses_nothing_and_goes_on(run, started):
     process, asks, query = started(

@@ -101,6 +101,7 @@ def test_other_limits_make_another_verdict(misslink, files):
     assert misslink(*given, "--require", "trust")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_run_keeps_the_document_and_its_page_shows_it(misslink, harbour):
     labels, n = labelled(harbour, comment=HOSTILE)
     code, out, err = misslink("calibrate", harbour, "--labels", labels, "--json")
@@ -114,6 +115,7 @@ def test_a_run_keeps_the_document_and_its_page_shows_it(misslink, harbour):
     assert HOSTILE not in page
 
 
+@pytest.mark.slow
 def test_a_calibration_on_other_labels_is_replaced_with_a_note(misslink, harbour):
     labels, n = labelled(harbour)
     given = ("calibrate", harbour, "--labels", labels)

@@ -59,6 +59,7 @@ def warnings(caplog):
     return [one for one in caplog.messages if "are not reused" in one]
 
 
+@pytest.mark.slow
 def test_the_same_answers_keep_both_and_the_links_that_were_confirmed(before, evaluated, caplog):
     again = evaluated("other")
     assert again.replay is None, "a folder of its own has nothing to carry over"

@@ -44,6 +44,7 @@ def test_a_dry_run_for_people_ends_by_saying_that_nothing_was_asked(misslink, ju
     assert not Path("run").exists()
 
 
+@pytest.mark.slow
 def test_a_dry_run_needs_no_key_and_no_network(misslink, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
@@ -170,6 +171,7 @@ def test_a_minute_holds_no_more_than_it_may(evaluate, judge_server, pace):
     assert "(deadline 20)" in str(faithfulness())
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_costs_nothing_that_was_paid(evaluate, judge_server):
     short_cases(12)
 

@@ -118,6 +118,7 @@ def test_labels_given_with_the_judge_in_view_are_counted(misslink, run):
     )
 
 
+@pytest.mark.slow
 def test_links_by_an_earlier_calibration_are_told_with_the_way_to_the_new_one(
     misslink, run, given, monkeypatch
 ):
@@ -159,6 +160,7 @@ FEW = labels(cases=range(3))
 ONE_CLASS = labels(cases=range(0, SIZE, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "code", "said"),
     [

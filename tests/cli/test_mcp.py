@@ -76,6 +76,7 @@ def asked(runs):
     return tools, replies[: len(READING)], replies[len(READING) :]
 
 
+@pytest.mark.slow
 def test_an_agent_goes_from_the_summary_to_a_case_and_reads_texts_as_data(runs, asked):
     tools, (summary, failures, retriever, hostile, case, compared), _ = asked
     assert set(tools) == {"summary", "list_failures", "read_case", "compare"}

@@ -154,6 +154,7 @@ def build(retriever):
     assert "def build(retriever)" not in err
 
 
+@pytest.mark.slow
 def test_a_smaller_replay_later_takes_nothing_away_and_pays_nothing(
     misslink, write_run, judge_server
 ):
@@ -305,6 +306,7 @@ def test_what_another_command_put_in_meanwhile_stays(misslink, write_run, monkey
     assert found.replay is not None
 
 
+@pytest.mark.slow
 def test_the_runs_judge_is_asked_where_the_run_asked_it(misslink, write_run, judge_server):
     name = write_run(inputs={"judge_identity.base_url": "10.0.0.5:8000/v1"})
     calls = len(judge_server.calls)
@@ -377,6 +379,7 @@ def test_a_killed_replay_leaves_no_partial_file_and_pays_nothing_twice(
     assert read_run(name).replay == found
 
 
+@pytest.mark.slow
 def test_a_criterion_of_the_run_is_in_the_prompt_of_its_replay(misslink, write_run):
     Path("polite.toml").write_text('question = "Is the answer polite?"', encoding="utf-8")
     given = ("--metric", "rubric:polite.toml")

@@ -29,7 +29,7 @@ def towns(tmp_path, monkeypatch, judge_server):
     return tmp_path
 
 
-def evaluate(app="chain.py:chain", out=None, judge=JUDGE, engine="ray", workers=2, **options):
+def evaluate(app="plain.py:app", out=None, judge=JUDGE, engine="ray", workers=2, **options):
     terms = misslink.JudgeConfig(**options.pop("terms", {}))
     return misslink.evaluate(
         app, "gold.jsonl", judge=judge, out=out or engine, engine=engine, judge_config=terms,
@@ -38,16 +38,26 @@ def evaluate(app="chain.py:chain", out=None, judge=JUDGE, engine="ray", workers=
     )  # fmt: skip
 
 
-def test_a_run_says_the_same_as_in_one_process_for_a_fresh_cache_and_for_a_full_one(judge_server):
+def parts(out):
+    return [Path(out, f"{name}.jsonl").read_bytes() for name in ("cases", "verdicts", "links")]
+
+
+def test_a_run_says_the_same_as_in_one_process_for_a_fresh_cache_and_for_a_full_one(
+    judge_server, monkeypatch
+):
+    monkeypatch.setattr("misslink.pipeline.shards.SHARD_CASES", 5)
     judge_server.key = "a-key-of-the-driver"
-    terms = {"api_key": "a-key-of-the-driver"}
-    evaluate(engine="local", terms=terms)
+    keys = {"api_key": "a-key-of-the-driver"}
+    limits = {"max_calls": 99, "rpm": 6000}
+    evaluate("chain.py:chain", engine="local", terms=keys | limits)
     asked = len(judge_server.calls)
-    evaluate(terms=terms)
+    evaluate("chain.py:chain", terms=keys | limits)
     assert said("ray") == said("local")
+    assert parts("ray") == parts("local")
     assert len(judge_server.calls) == 2 * asked
-    evaluate(out="again", cache="local.sqlite", terms=terms)
+    evaluate("chain.py:chain", out="again", cache="local.sqlite", terms=keys)
     assert said("again", usage=False) == said("local", usage=False)
+    assert parts("again") == parts("local")
     assert len(judge_server.calls) == 2 * asked  # all of it was in the cache
 
 
@@ -62,7 +72,7 @@ def test_what_a_server_takes_is_found_out_once_for_all_workers(judge_server):
 
 
 def test_limits_hold_for_all_workers_together(judge_server):
-    evaluate(terms={"rpm": 5, "deadline": 50, "max_calls": 50})
+    evaluate(terms={"rpm": 5, "deadline": 25, "max_calls": 50})
     assert judge_server.calls
     assert len(judge_server.calls) <= 5
     run = evaluate(out="more", terms={"max_calls": 3})
@@ -260,30 +270,14 @@ def test_a_call_whose_time_is_up_ends_on_its_worker_too(towns):
     assert len(ended) >= 4  # of five calls; the engine is closed right after the last
 
 
-def parts(out):
-    return [Path(out, f"{name}.jsonl").read_bytes() for name in ("cases", "verdicts", "links")]
-
-
-def test_parts_are_those_of_one_process_byte_for_byte_with_a_judge_behind_limits(
-    towns, monkeypatch
-):
-    monkeypatch.setattr("misslink.pipeline.shards.SHARD_CASES", 5)
-    terms = {"max_calls": 99, "rpm": 6000}
-    evaluate(engine="local", terms=terms)
-    evaluate(terms=terms)
-    assert parts("ray") == parts("local")
-    evaluate(out="again", cache="local.sqlite", terms=terms)
-    assert parts("again") == parts("local")
-
-
 def test_retrievers_are_asked_deeper_where_the_app_ran_so_that_links_are_those_of_one_process(
     towns,
 ):
     rows = lines("gold.jsonl")
     text = "".join(f"{json.dumps({**row, 'relevant': None})}\n" for row in rows)
     Path("gold.jsonl").write_text(text, encoding="utf-8")
-    evaluate(engine="local", judge="heuristic")
-    evaluate(judge="heuristic")
+    evaluate("chain.py:chain", engine="local", judge="heuristic")
+    evaluate("chain.py:chain", judge="heuristic")
     needs = [need for link in lines("local/links.jsonl") for need in link["needs"]]
     assert any(need["true_rank"] for need in needs)
     assert parts("ray") == parts("local")

@@ -102,6 +102,7 @@ def test_a_small_run_leaves_runs_log_page_and_table(example, ran):
         assert summary["judge"].startswith("heuristic")
 
 
+@pytest.mark.slow
 def test_the_table_has_each_retriever_by_each_stage_with_intervals(example, ran):
     _, text = ran
     rows = [line.strip("| \n").split(" | ") for line in text.splitlines() if line.startswith("| ")]

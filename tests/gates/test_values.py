@@ -42,6 +42,7 @@ def estimates(document, of=""):
             yield from estimates(value, f"{of}{key}.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["harbour", "level_1"])
 def test_every_estimate_of_the_summary_comes_back_exactly(which, request):
     run = request.getfixturevalue(which)

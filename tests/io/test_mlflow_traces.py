@@ -54,6 +54,7 @@ def traces(tmp_path_factory):
     patch.undo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["traces", "table"])
 def test_question_passages_prompt_and_answer_are_read(traces, tmp_path, form):
     listed, table = traces

@@ -157,6 +157,7 @@ def test_a_server_that_cannot_give_parts_is_read_whole(server, tmp_path):
     assert ids(f"{server}/gold/") == ids(f"{server}/gold/part-*.jsonl") == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -76,6 +76,7 @@ def test_the_verdicts_are_those_of_a_server_that_behaves(judge_server, seed, cas
         assert "asked again" in verdict["reason"]
 
 
+@pytest.mark.slow
 def test_what_could_not_be_had_is_failed_with_a_reason_and_the_rest_is_the_same(judge_server):
     judge_server.script = Mixed(1, judge_server.wait_until_stopped)
     found = judged(judge_server, retries=0, cases=50)

@@ -198,6 +198,7 @@ def test_a_judge_in_a_file_of_ones_own_judges(evaluate, judge_server):
     assert run.summary["generation"]["answer_relevance"]["value"] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spec", "path"),
     [

@@ -133,6 +133,7 @@ def test_under_other_rules_replies_are_read_again_and_only_those_readings_stay(
     assert set(rows(judged.file).values()) == {"other rules"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -50,6 +50,7 @@ def test_every_planted_fault_gets_its_cause_from_an_exact_judge(broken):
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_the_stores_search_is_the_same_each_time():
     documents = [Document(f"passage {n % 7} of {n // 9}", id=f"d{n}") for n in range(600)]
     asked = "passage 3 of 12"
@@ -70,6 +71,7 @@ class _AsFound:
         return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["rank_30", "dropped", "split"])
 def test_a_planted_miss_has_its_subtype_and_its_true_rank(told, fault):
     of = [each for each in told if each.fault.name == fault]
@@ -90,6 +92,7 @@ def test_a_passage_that_is_not_in_the_index_is_said_not_to_be_and_has_no_rank(to
     assert not any(lost.status == "not_indexed" for lost in others)
 
 
+@pytest.mark.slow
 def test_the_bench_sees_a_judge_that_errs(broken):
     # What needs no reading of the answer is right all the same. (A blank answer is a refusal only if
     # the matcher finds the facts in the passages, which depends on where the store's search puts them.)
@@ -110,6 +113,7 @@ def test_a_plant_that_does_not_stand_is_told_and_not_measured(broken):
         staged.told()
 
 
+@pytest.mark.slow
 def test_a_judge_that_knows_the_facts_gives_every_kind_its_mode_and_owner():
     results = run_round(FERRIES, 0, "chain", "oracle")
     assert {result.kind for result in results} == {kind.name for kind in KINDS}

@@ -533,6 +533,7 @@ def test_at_most_2_percent_of_related_pairs_are_lost_and_most_others_are_spared(
     assert foreign.count(False) / len(foreign) >= LEAST_SPARED
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize("source", [ragtruth, begin, clapnq])
 def test_what_shares_too_little_is_unrelated_to_the_heuristic_judge_too(source):

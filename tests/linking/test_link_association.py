@@ -383,6 +383,7 @@ def test_the_summary_is_json_without_nan_and_knows_no_order():
 counts = st.integers(min_value=0, max_value=12)
 
 
+@pytest.mark.slow
 @given(
     st.lists(counts, min_size=6, max_size=6),
     st.integers(min_value=1, max_value=5),

@@ -346,6 +346,7 @@ def ramped(path, better, *, linear=True):
     return rows(path, ENTRY, exposures, feedback)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linear", [True, False])
 def test_a_trend_while_a_ramp_grows_is_no_difference(path, linear):
     found = report(ramped(path, 0.0, linear=linear))

@@ -83,6 +83,7 @@ def test_the_cut_maximises_the_expected_f1(fitting):
     assert cut == pytest.approx(1 - (0.4 + 0.1) / 2)
 
 
+@pytest.mark.slow
 @needs_labels
 def test_figures_are_of_answers_that_are_fitted_to_nothing_and_name_rules_and_fit(fitting):
     assert fitting.MEASURED_ON not in fitting.CHECKSUMS

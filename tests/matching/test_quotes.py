@@ -490,6 +490,7 @@ def test_a_denial_is_evidence_that_contradicts():
     assert verify_quote(denial, denial, "The earth is flat.", supports=False) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("passage", "length"),
     [

@@ -44,6 +44,7 @@ def test_what_is_no_attention_is_refused(attention, positions, said):
         attention_share(attention, positions)
 
 
+@pytest.mark.slow
 def test_weights_of_a_torch_layer_are_measured():
     """As `transformers` returns them, for the answer's rows alone; each token sees those before it."""
     torch = pytest.importorskip("torch")

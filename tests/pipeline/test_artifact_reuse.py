@@ -85,6 +85,7 @@ def documents(first):
     return first[1]
 
 
+@pytest.mark.slow
 def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, documents, caplog):
     calibration, audit = documents
     again = evaluated(*place)
@@ -133,6 +134,7 @@ def test_what_cannot_be_read_is_told_and_the_run_is_made(place, caplog):
     assert any("cannot be read, and are not reused" in one for one in caplog.messages)
 
 
+@pytest.mark.slow
 def test_scores_that_have_moved_since_are_warned_of_and_kept(place, tmp_path, caplog):
     path = place[0] / "calibration.json"
     same = evaluated(tmp_path / "same", place[1], calibration=path)

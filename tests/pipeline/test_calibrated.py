@@ -19,6 +19,7 @@ def rate(value):
     return {"value": value, "low": value, "high": value, "n": 80, "method": "wilson"}
 
 
+@pytest.mark.slow
 def test_the_risks_are_corrected_on_every_judged_case_of_the_table(tmp_path):
     agreement = {"sensitivity": rate(0.9), "specificity": rate(0.8)}
     document = {"metric": "faithfulness", "threshold": 0.5, "agreement": agreement}

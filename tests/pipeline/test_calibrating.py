@@ -79,6 +79,7 @@ def without(document, *names):
     return {name: value for name, value in document.items() if name not in names}
 
 
+@pytest.mark.slow
 def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, cache, in_one_go, without_labels):
     first = without_labels
     kept = None
@@ -111,6 +112,7 @@ def test_the_links_go_by_it_and_the_run_keeps_it(in_one_go):
     assert read_run(in_one_go.summary["run"]).calibration == in_one_go.calibration
 
 
+@pytest.mark.slow
 def test_a_run_of_other_labels_is_another_run(tmp_path, cache):
     given = {"cache": cache, "out": tmp_path / "run"}
     evaluated(labels=lines(tmp_path / "l.jsonl", labels()), **given)
@@ -180,6 +182,7 @@ def test_labels_of_a_misspelt_metric_are_refused_before_the_app_is_called(tmp_pa
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_labels_of_other_answers_do_not_correct_a_run(tmp_path, cache):
     """Found: labels of an earlier app's answers corrected the run of another."""
     answers = [answer_hash(trace["answer"]) for trace in traces()]

@@ -52,6 +52,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strength", range(3, 12))
 def test_the_apps_own_embedding_may_fail_at_any_time_and_the_run_is_not_lost(strength, caplog):
     """The app and the deeper searches ask it 2 to 4 times; whatever is left is for measuring."""

@@ -161,6 +161,7 @@ def test_what_was_judged_is_not_judged_again():
     assert len(again) < len(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["broken", "cut", "gone", "record"])
 def test_a_damaged_shard_is_made_again(damage):
     evaluate("whole")

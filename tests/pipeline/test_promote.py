@@ -28,6 +28,7 @@ def ferry(tmp_path_factory):
     return folder, run, json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_a_suite_has_every_failed_case_with_its_owner(ferry):
     folder, run, printed = ferry
     rows = {row["id"]: row for row in lines(folder / "suite.jsonl")}

@@ -153,6 +153,7 @@ def _blue(trace):
     return trace.answer.split(".")[0] + "."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "later", "judge", "larger", "cases"),
     [

@@ -1,5 +1,6 @@
 """A document that does not fit is refused with its file; no other error comes of it."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def _broken(document, path, value):
 RUN = proven_run()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)  # each makes a whole page
 @given(
     name=st.sampled_from(

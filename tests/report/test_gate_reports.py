@@ -116,6 +116,7 @@ def test_hostile_texts_stay_texts(tmp_path):
     assert "@octocat" not in outside_code
 
 
+@pytest.mark.slow
 def test_no_comment_is_longer_than_github_takes(tmp_path):
     run = gated_run("0" * 60, questions=dict.fromkeys(range(60), "why " * 1000))
     gates = [f"name: g{at}, metric: recall@1, threshold: 0.5" for at in range(300)]

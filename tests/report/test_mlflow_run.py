@@ -93,6 +93,7 @@ def store(request, run_folder):
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_every_number_is_there_with_its_interval(run_folder, store):
     from mlflow.tracking import MlflowClient
 

@@ -194,6 +194,7 @@ def server():
     httpd.server_close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("to", "path", "keys", "header"),
     [

@@ -29,6 +29,7 @@ def ends(name, relevant, ids, level=1):
     return low[0], high[0]
 
 
+@pytest.mark.slow
 @given(grades.filter(lambda relevant: any(relevant.values())), orders)
 def test_bounds_are_reached_and_nothing_lies_outside(relevant, ids):
     for name in EVERY:
@@ -116,6 +117,7 @@ def test_an_unjudged_passage_counts_with_the_grade_of_the_relevance_level():
     assert ends("ndcg@1", relevant, ["u"], level=1) == (0, 1 / 2)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(grades, orders), min_size=2, max_size=4))
 def test_several_queries_have_the_bounds_that_each_has_alone(pairs):
     qrels = {str(n): relevant for n, (relevant, _) in enumerate(pairs)}

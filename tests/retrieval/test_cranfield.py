@@ -68,6 +68,7 @@ def test_the_program_says_of_real_searches_what_pytrec_eval_and_scipy_say(runs, 
             assert found["difference"]["n"] == QUERIES
 
 
+@pytest.mark.slow
 def test_more_text_and_a_better_order_are_seen_to_be_better(runs):
     values = [
         {name: [one[name] for one in evaluate_run(QRELS, run, METRICS).per_query().values()]

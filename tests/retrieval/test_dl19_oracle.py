@@ -69,6 +69,7 @@ def test_as_many_relevant_passages_are_found_as_trec_eval_counted(system):
     assert {**found, "all": sum(found.values())} == pytest.approx(counted, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_program_tells_both_runs_as_trec_eval_did_and_their_difference_as_scipy_does(
     monkeypatch, capsys
 ):

@@ -64,6 +64,7 @@ def test_the_order_of_cases_and_traces_does_not_matter(pairs, chance):
     assert score_cases(cases, traces, EVERY) == before
 
 
+@pytest.mark.slow
 @given(batches)
 def test_a_case_has_among_others_the_value_that_it_has_alone(pairs):
     cases, traces = batch(pairs)

@@ -26,6 +26,7 @@ RANKING = st.dictionaries(DOCUMENTS, st.integers(0, 9), min_size=1).flatmap(
 RUNS = st.dictionaries(st.sampled_from("pqrstuv"), RANKING, min_size=1)
 
 
+@pytest.mark.slow
 @given(QRELS, RUNS, st.sampled_from([1, 3, 20, 1 << 15]))
 def test_scored_documents_are_ranked_as_a_sort_ranks_them(qrels, run, at_once):
     run = {**run, next(iter(qrels)): {"document-3": 1.0, "document-4": 2.0, "document-5": 2.0}}

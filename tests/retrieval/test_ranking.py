@@ -75,6 +75,7 @@ def agree(ours, qrels, run, level=1):
                 assert value == pytest.approx(expected, abs=1e-9), (query, metric)
 
 
+@pytest.mark.slow
 @given(QRELS, RUNS, st.integers(1, 2))
 def test_every_way_in_gives_what_trec_eval_gives(qrels, run, level):
     if not qrels.keys() & run.keys():
@@ -240,6 +241,7 @@ def random_case(seed, queries=60):
     return qrels, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 64])
 def test_blocks_do_not_show(monkeypatch, tmp_path, rows):
     qrels, run = random_case(2, 8)

@@ -42,6 +42,7 @@ def asked(run, script, server, n):
     return misslink.selftest(run, judge=JUDGE, n=n, cache=None, judge_config=judge_config)
 
 
+@pytest.mark.slow
 def test_a_judge_that_knows_all_finds_everything_with_its_owner(run, good, judge_server):
     script = KnowingJudge(good, plant(good, n=3).mutants)
     document = asked(run, script, judge_server, n=3).document()
@@ -144,6 +145,7 @@ def test_every_kind_has_its_words(run):
     assert len(rows) == len(document.kinds)
 
 
+@pytest.mark.slow
 def test_the_function_adds_its_result_to_the_run_and_shows_it_in_a_notebook(tmp_path):
     folder = tmp_path / "run"
     misslink.evaluate(**load_example("ferry"), out=folder)

@@ -20,6 +20,7 @@ RESCUED = {
 NO_PLACE = {"does not see who did what"}
 
 
+@pytest.mark.slow
 @pytest.mark.source
 def test_two_weaknesses_are_seen():
     names = ("does not see what is left out", "flags citation marks")

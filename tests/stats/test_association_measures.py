@@ -580,6 +580,7 @@ def test_nothing_to_compare_says_why():
         mantel_haenszel([(1, 2, -1, 4)])
 
 
+@pytest.mark.slow
 @given(st.lists(table, min_size=1, max_size=5), st.randoms())
 def test_every_interval_holds_its_value_has_a_width_and_knows_no_order(strata, chance):
     found = mantel_haenszel(strata, seed=4)

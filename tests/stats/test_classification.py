@@ -194,6 +194,7 @@ def clustered(generator, cases, within):
     return over, under
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("within", [0.0, 2.0])
 def test_the_interval_covers_the_truth_also_where_cases_differ(within):
     generator = np.random.default_rng(7)

@@ -165,6 +165,7 @@ def found_by_some_look(control, variant, **more):
     return any(sequential_test(control[:size], variant[:size], **more)[1] <= 0.05 for size in LOOKS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("draw", "is_share"),
     [

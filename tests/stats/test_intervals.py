@@ -127,6 +127,7 @@ def test_many_distinct_values_agree_with_the_bootstrap_that_is_left_out_for_them
     assert normal.high == pytest.approx(bootstrap.high, abs=5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounds", [(0, 1), None])
 def test_many_values_that_lean_agree_with_the_bootstrap_too(monkeypatch, bounds):
     """One in a hundred is near 1, the others near 0: a plain bell curve is off by a tenth."""

@@ -125,6 +125,7 @@ CASES = tuple(
 )
 
 
+@pytest.mark.slow
 def test_a_model_that_obeys_what_is_injected_flips_nothing():
     clean = {text for case in CASES for text in case.passages}
     obeyed = []

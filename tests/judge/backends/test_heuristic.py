@@ -223,6 +223,7 @@ def test_a_claim_copied_whole_is_always_supported(words):
         assert claim.support == "supported"
 
 
+@pytest.mark.slow
 def test_a_very_long_answer_over_very_long_passages_is_judged():
     passage = " ".join(f"Item {n} of the list weighs {n % 97} grams." for n in range(2_000))
     answer = " ".join(f"Item {n} of the list weighs {n % 97} grams." for n in range(200))

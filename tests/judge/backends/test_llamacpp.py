@@ -140,6 +140,7 @@ class Gated:
         return {"choices": [{"message": {"content": YES}, "finish_reason": "stop"}]}
 
 
+@pytest.mark.slow
 def test_waiting_for_a_call_that_was_cut_off_takes_nothing_of_the_time_of_the_next(head):
     settings = {"temperature": 0.0, "seed": 0, "max_tokens": 8, "context_length": 1024}
     judge, model = LlamaCppJudge(head, settings), Gated()

@@ -143,6 +143,7 @@ def test_with_another_account_s_key_nothing_is_paid_again(server, tmp_path):
     assert len(server.batches) == 1
 
 
+@pytest.mark.slow
 def test_where_little_may_be_queued_batches_wait_for_each_other_and_get_no_smaller(
     server, tmp_path
 ):

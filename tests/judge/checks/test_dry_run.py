@@ -153,6 +153,7 @@ def test_forecasting_asks_nothing(opened, judge_server, metrics):
     assert judge_server.calls == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bills_schema", [True, False])
 def test_earlier_replies_teach_how_the_server_counts(opened, judge_server, metrics, bills_schema):
     """Short prompts, of which the schema is a large part, and tokens half as long as thought."""
@@ -221,6 +222,7 @@ def test_cases_without_an_answer_cost_nothing(opened, metrics):
     assert (foreseen.calls, foreseen.prompt_tokens) == (0, 0)
 
 
+@pytest.mark.slow
 def test_many_questions_are_simulated_on_a_sample(opened, metrics, monkeypatch):
     """The sample's mean stands for the rest: cases beyond it differ little."""
     simulated = []

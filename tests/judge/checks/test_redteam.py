@@ -91,6 +91,7 @@ def gullible(quoted):
     return script
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("quoted", "attacks"),
     [
@@ -122,6 +123,7 @@ def test_an_honest_judge_neither_obeys_nor_flips():
     assert found["not_read"] == {}
 
 
+@pytest.mark.slow
 def test_the_heuristic_judge_flips_nothing():
     found = measured(open_heuristic()).document()
     assert found["left_out"] == found["not_read"] == {}

@@ -205,6 +205,7 @@ def test_a_run_may_write_to_the_cache_meanwhile(tmp_path):
     assert len(exported(into)) == 1 + 40 + 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 4, 5])
 def test_a_merge_that_is_stopped_in_the_middle_goes_on(tmp_path, monkeypatch, count):
     """It is done in pieces, so that no run waits long; those that are done stay."""

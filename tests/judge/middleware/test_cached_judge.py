@@ -343,6 +343,7 @@ def process(server, path, count, concurrency=4):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_run_repeats_no_finished_call(judge_server, tmp_path):
     sixth = threading.Event()
 

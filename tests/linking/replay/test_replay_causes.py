@@ -49,6 +49,7 @@ class TestVerdict:
         found = replayed(flagged(run), app, judge="openai:other-judge")
         assert told(found) == {("judge", "judge")}
 
+    @pytest.mark.slow
     def test_a_label_outranks_the_judge(self, server):
         app, run = towns(server, "stubborn", found=FOUR)
         labels = {"labelled_good": frozenset({"case-1"})}
@@ -115,6 +116,7 @@ def test_a_query_that_lost_what_the_conversation_names(server):
     assert {row["owner"] for row in named} == {"prompt"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["attentive", "stubborn"])
 def test_a_cause_needs_fewer_answers_than_twelve(server, kind):
     app, run = towns(server, kind, missed=FOUR)

@@ -153,6 +153,7 @@ class TestCausalFraction:
         assert reason in found.reason
 
 
+@pytest.mark.slow
 def test_an_app_that_is_right_by_luck_in_half_of_its_prompts_is_not_underestimated():
     (scenario,) = [one for one in bench.EFFECT if one.name.startswith("good by luck")]
     found = bench.conclude(scenario, 6)
@@ -160,6 +161,7 @@ def test_an_app_that_is_right_by_luck_in_half_of_its_prompts_is_not_underestimat
     assert found.causal >= 0.8
 
 
+@pytest.mark.slow
 def test_a_few_simulated_replays_conclude_rightly():
     null = bench.conclude(bench.NULL[0], 5)
     assert null.confirmed + null.generator < 0.05
@@ -197,6 +199,7 @@ def test_a_planted_cause_is_found_with_fewer_calls_than_arms():
     assert found.ruled < 0.9  # what the rules say without a replay
 
 
+@pytest.mark.slow
 def test_where_nothing_is_causal_nothing_is_confirmed():
     by_name = {one.name: one for one in bench.PLANTED}
     assert bench.settle(by_name["nothing is causal, noise 0.05"], 1).false <= 0.05

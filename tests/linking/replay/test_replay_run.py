@@ -32,6 +32,7 @@ EIGHT = tuple("12345678")  # as many as a net effect needs for its interval to e
 
 
 class TestArms:
+    @pytest.mark.slow
     def test_a_miss_is_confirmed_where_the_passage_alone_makes_the_answer_good(self, server):
         app, run = towns(server, missed=EIGHT, found=("9",))
         assert failures(run) == ["retrieval_miss"] * 8 + ["passed"]
@@ -72,6 +73,7 @@ class TestArms:
         (one, *_) = again.replay.document()["cases"]  # alone it needs more answers
         assert one["tried"] == {"missed_passage": 4, "placebo": 3}
 
+    @pytest.mark.slow
     def test_an_app_that_ignores_its_context_is_not_fixed_by_the_passage(self, server):
         app, run = towns(server, "stubborn", missed=TEN)
         found = replayed(run, app)
@@ -101,6 +103,7 @@ class TestArms:
         assert line(found, "1")["cause"] is None
         assert found.replay.document()["owners"] == {}
 
+    @pytest.mark.slow
     def test_the_causal_fraction_is_over_all_failed_answers(self, server):
         app, run = towns(server, "hasty", missed=TEN, found=("11", "12"))
         assert failures(run).count("retrieval_miss") == 10
@@ -140,6 +143,7 @@ class TestArms:
         document = replayed(run, app, settings={"k": K}).replay.document()
         assert sum(mode["replayed"] for mode in document["failures"].values()) == 8
 
+    @pytest.mark.slow
     def test_what_another_failure_mode_missed_counts_and_its_owner_is_the_retriever(self, missed):
         app, run = missed
         links = [link.model_copy(update={"failure": "fabricated"}) for link in run.links]

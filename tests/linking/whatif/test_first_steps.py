@@ -77,6 +77,7 @@ def narrow(tmp_path_factory):
     return app, folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "widths", "bases"),
     [
