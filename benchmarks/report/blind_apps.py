@@ -2,10 +2,9 @@
 
     python benchmarks/report/blind_apps.py [--out DIR] [APP ...]
 
-As in `planted_apps.py`, whose facts, stand-in and noisy judge are used here: each app has a domain of its
-own (`blind_apps.toml`) and one planted fault. What was planted, and what a right first step has to say,
-stands beside each app. Whether the page is right is for a reader to say. So this prints what the page
-says, and each wrong or flagged answer with its true owner.
+As in `planted_apps.py`, each app has a domain of its own (`blind_apps.toml`) and one planted fault; what a
+right first step has to say stands beside it. Whether the page is right is for a reader to say: this prints
+what it says, and each wrong or flagged answer with its true owner.
 """
 
 from __future__ import annotations
@@ -109,28 +108,16 @@ class KnowingJudge(NoisyJudge):
             if value == fact.other and holds and not quotes:
                 support, quotes = "contradicted", [fact.sentence]
             expected = self._states(fact, references)
-            agrees = (
-                "silent"
-                if not value or not expected
-                else "agrees"
-                if value == expected
-                else "contradicts"
-            )
+            agrees = "agrees" if value == expected else "contradicts"
+            agrees = agrees if value and expected else "silent"
             if chance("judge", fact.id, sentence) < self.errors:
                 support, quotes, agrees = (
                     ("unsupported", [], "silent")
                     if support == "supported"
                     else ("supported", [sentences(passages[0])[0]] if passages else [], "agrees")
                 )
-            claims.append(
-                {
-                    "span": sentence,
-                    "claim": None,
-                    "quotes": quotes,
-                    "support": support,
-                    "reference": agrees,
-                }
-            )
+            claim = {"span": sentence, "claim": None, "quotes": quotes}
+            claims.append({**claim, "support": support, "reference": agrees})
         stated = [self._states(fact, answer) for fact in parts]
         right = [value == (self._states(f, references) if references else f.key) and value is not None
                  for f, value in zip(parts, stated, strict=True)]  # fmt: skip
@@ -159,20 +146,18 @@ class KnowingJudge(NoisyJudge):
         replies = []
         for number, claim in enumerate(ask.inputs["claims"], 1):
             text = claim if isinstance(claim, str) else claim["text"]
-            entry = {"claim": number, "relation": "unrelated", "passage": None, "quote": None}
+            nothing = {"claim": number, "relation": "unrelated", "passage": None, "quote": None}
+            entry = nothing
             for fact in parts:
-                value, told = (
-                    self._states(fact, text),
-                    {fact.key: fact.sentence, fact.other: fact.wrong},
-                )
+                value = self._states(fact, text)
+                told = {fact.key: fact.sentence, fact.other: fact.wrong}
                 for n, passage in enumerate(passages, 1):
                     for stated, quote in told.items():
                         if value and quote in passage and entry["relation"] != "would_support":
                             relation = "would_support" if stated == value else "would_contradict"
-                            entry |= {"relation": relation, "passage": n, "quote": quote}
-            if chance("needs", parts[0].id, text) < self.errors:
-                entry |= {"relation": "unrelated", "passage": None, "quote": None}
-            replies.append(entry)
+                            entry = {**entry, "relation": relation, "passage": n, "quote": quote}
+            errs = chance("needs", parts[0].id, text) < self.errors
+            replies.append(nothing if errs else entry)
         return {"claims": replies}
 
 
@@ -189,15 +174,17 @@ class Keywords(BaseRetriever):
         run_manager: CallbackManagerForRetrieverRun,  # noqa: ARG002
     ) -> list[Document]:
         asked = words(query)
-        return sorted(self.documents, key=lambda one: -len(asked & words(one.page_content)))[
-            : self.k
-        ]
+        ranked = sorted(self.documents, key=lambda one: -len(asked & words(one.page_content)))
+        return ranked[: self.k]
 
 
 STOP = frozenset(
-    ["what", "which", "when", "where", "how", "does", "with", "from", "that", "this", "many", "much", "have"]
-    + ["for", "and", "the", "are", "can", "who", "into", "not", "her", "out", "one", "its"]
-)  # fmt: skip
+    re.findall(
+        r"\w+",
+        "what which when where how does with from that this many much have for and the are can who into "
+        "not her out one its",
+    )
+)
 
 
 def words(text: str) -> set[str]:
@@ -230,14 +217,9 @@ def write_lines(rows: Sequence[Mapping[str, Any]], path: Path) -> Path:
 
 def gold_of(facts: Sequence[Fact], *keys: str) -> list[dict[str, Any]]:
     """A gold set with some of its keys."""
-    rows = [
-        {"id": f.id, "question": f.question, "relevant": [f.id], "reference": f.reference}
-        for f in facts
-    ]
-    return [
-        {key: value for key, value in row.items() if key in ("id", "question", *keys)}
-        for row in rows
-    ]
+    rows = [{"id": f.id, "question": f.question, "relevant": [f.id], "reference": f.reference} for f in facts]  # fmt: skip
+    kept = {"id", "question", *keys}
+    return [{key: value for key, value in row.items() if key in kept} for row in rows]
 
 
 def model_of(facts: Sequence[Fact], spoil: Spoil | None = None) -> StandIn:
@@ -405,13 +387,8 @@ def minutes(_: Path) -> BlindApp:
             {key: value for key, value in row.items() if key != "id"} for row in turns[n : n + 2]
         ]
         gold.append({"id": f"talk-{n // 2 + 1}", "turns": pair})
-    alone = dict(
-        zip(
-            [fact.question for fact in facts[1::2]],
-            WORLDS["minutes"]["standalone"],
-            strict=True,
-        )
-    )
+    follow_ups = [fact.question for fact in facts[1::2]]
+    alone = dict(zip(follow_ups, WORLDS["minutes"]["standalone"], strict=True))
     parts = own(facts)
     parts |= {alone[question]: parts[question] for question in alone}
     return BlindApp(
@@ -447,14 +424,9 @@ def coffee(folder: Path) -> BlindApp:
              told.format(name=name, value=values[n]), values[n], values[n - 1])
         for r, (question, told, values) in enumerate(world["rows"]) for n, name in enumerate(names)
     ]  # fmt: skip
+    said = [f"{facts[n].passage} {facts[n + len(names)].passage} {world['more'][n]}" for n in range(len(names))]  # fmt: skip
     texts = [
-        json.dumps(
-            {
-                "lot": name,
-                "text": f"{facts[n].passage} {facts[n + len(names)].passage} {world['more'][n]}",
-            }
-        )
-        for n, name in enumerate(names)
+        json.dumps({"lot": name, "text": text}) for name, text in zip(names, said, strict=True)
     ]
     documents = [Document(id=f"lot-{n}", page_content=text) for n, text in enumerate(texts, 1)]
     retriever = index(documents).as_retriever(search_kwargs={"k": 4})
