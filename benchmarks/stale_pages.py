@@ -40,6 +40,7 @@ MEASURED = {
     "attribution_kinds_tenth": _LINKING,
     "attribution_kinds_third": _LINKING,
     "calibration_coverage": ("calibration", "stats"),
+    "blind_apps": (*_LINKING, "pipeline", "render"),
     "canary_run_length": ("canary", "stats"),
     "changes_by_newcomers": (),
     "clustered_coverage": ("stats",),

@@ -146,7 +146,7 @@ class KnowingJudge(NoisyJudge):
                         if value and quote in passage and entry["relation"] != "would_support":
                             relation = "would_support" if stated == value else "would_contradict"
                             entry = {**entry, "relation": relation, "passage": n, "quote": quote}
-            errs = chance("needs", parts[0].id, text) < self.errors
+            errs = chance("needs", parts[0].id, text) < ERRORS
             replies.append(nothing if errs else entry)
         return {"claims": replies}
 
