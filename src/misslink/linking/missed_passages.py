@@ -71,6 +71,8 @@ class PassagePool:
         Passage id to position among `passages`.
     listed : bool
         Whether a corpus was given.
+    cut : frozenset of str
+        Passages of the corpus of which the index holds the beginning alone.
     """
 
     def __init__(self, traces: Sequence[Trace], corpus: Sequence[Passage] | None) -> None:
@@ -83,11 +85,27 @@ class PassagePool:
         self.position = {id_: position for position, id_ in enumerate(by_id)}
         self._ids = frozenset(passage.id for passage in corpus or ())
         self._traces = traces
+        self.cut = self._find_cut() if self.listed else frozenset[str]()
         self._scores: dict[str, NDArray[np.float32]] = {}
 
     def __getstate__(self) -> object:
         """Another process links with it; what is asked of the traces was asked before."""
         return {**vars(self), "_traces": None, "_scores": {}}
+
+    def _find_cut(self) -> frozenset[str]:
+        """Passages that every trace shows without their end; none where ids name documents, of chunks."""
+        seen: dict[str, str] = {}
+        for passage in _observed_passages(self._traces):
+            if passage.text and seen.setdefault(passage.id, passage.text) != passage.text:
+                return frozenset()
+        cut = set[str]()
+        for id_, text in seen.items():
+            whole, part = fold(self.text(id_) or ""), fold(text)
+            if part != whole and part in whole:
+                if not whole.startswith(part):
+                    return frozenset()
+                cut.add(id_)
+        return frozenset(cut)
 
     @cached_property
     def knows_ids(self) -> bool:
