@@ -175,10 +175,11 @@ class PassagePool:
         place = self.position.get(passage_id)
         return 0.0 if place is None else float(self.index.scores(sorted(words))[place])
 
-    def lacks_fact(self, need: str, question: str) -> bool:
+    def lacks_fact(self, need: str, question: str, *, is_unused: bool = False) -> bool:
         """Whether no passage that names what the question names has what a need says beyond it.
 
-        Nor where no passage has any of its words. Several values that stand together in another passage may be a hop away. Of a question about
+        Nor where no passage has any of its words, as of another language, unless those of the question
+        are there and the app used nothing of what it found (`is_unused`). Several values that stand together in another passage may be a hop away. Of a question about
         things that no passage names together nothing is known.
         """
         import numpy as np
@@ -195,7 +196,10 @@ class PassagePool:
             stated = 2 * np.sum([~everywhere, *holding(own)], axis=0) >= max(len(own), 1)
         near = everywhere if len(values) > 1 else subject
         words = own - values
-        is_read = not words or any(one.any() for one in holding(words))  # as of another language
+        is_read = not words or any(one.any() for one in holding(words))
+        if not is_read and is_unused:
+            asked = [bool(one.any()) for one in holding(content_stems(question))]
+            is_read = bool(asked) and 2 * sum(asked) >= len(asked)
         return bool(own and subject.any()) and is_read and not (near & stated).any()
 
     @cached_property

@@ -40,7 +40,7 @@ from misslink.linking.needs import (
     stated_sufficiency,
     states_claim,
 )
-from misslink.linking.search_trail import SearchTrail, is_another_text
+from misslink.linking.search_trail import AND, SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import jaccard_at_least, passage_words
@@ -470,10 +470,15 @@ class OwnerRules:
 
     @cached_property
     def _states_part(self) -> bool:
-        """Whether the answer says a part of a reference that it does not state, and nothing else there."""
-        asked = content_stems(self.known.case.judged_question)
+        """Whether the answer to one of several things asked is a part of a reference that it does not state."""
+        question = self.known.case.judged_question
+        if not AND.search(question):
+            return False
         facts = [content_stems(r.need.text) for r in self.table.rows if r.need.stated == "omits"]
-        said = [content_stems(claim.text) - asked for claim in self._supported]
+        texts = [claim.text for claim in self._supported]
+        said = [
+            own_values(t, question) or content_stems(t) - content_stems(question) for t in texts
+        ]
         return any(own and own <= fact for own in said for fact in facts)
 
     def _answers(self, claim: Claim) -> bool:

@@ -16,7 +16,7 @@ from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, RetrieverCall, Trace
 
-_AND = re.compile(r",|\b(?:and|und|et|y)\b")
+AND = re.compile(r",|\b(?:and|und|et|y)\b")  # between things that are asked at once
 _DENIAL = "not"
 _WORD = re.compile(r"[^\W_][\w'-]+")
 
@@ -121,7 +121,7 @@ class SearchTrail:
         """
         question = self.case.judged_question
         subject = subject_names(question) | (kept & held)
-        parts = [content_stems(part) - subject for part in _AND.split(question)]
+        parts = [content_stems(part) - subject for part in AND.split(question)]
         return any(part & kept for part in parts) and any(
             part and part.isdisjoint(kept) for part in parts
         )
