@@ -472,7 +472,7 @@ class OwnerRules:
     def _states_part(self) -> bool:
         """Whether the answer to one of several things asked is a part of a reference that it does not state."""
         question = self.known.case.judged_question
-        if not AND.search(question):
+        if self.known.addressed == 0 or not AND.search(question):
             return False
         facts = [content_stems(r.need.text) for r in self.table.rows if r.need.stated == "omits"]
         texts = [claim.text for claim in self._supported]
