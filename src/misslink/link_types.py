@@ -37,6 +37,7 @@ REASON_MODES = {
     "passage_cut": "dropped_from_prompt",
     "passage_altered": "dropped_from_prompt",
     "stale_passage": "conflicting_sources",
+    "cut_in_index": "not_indexed",
     "answered_nothing": "over_refused",
 }
 

@@ -140,11 +140,15 @@ def test_a_file_of_ragas_alone_names_owners():
     assert run.summary["link"]["exposure"] is None  # never mixed with labels or a judge
 
 
-def test_a_search_by_words_that_finds_nothing_does_not_blame_the_index():
+@pytest.mark.parametrize(
+    ("answer", "owner"), [("I don't know.", "index"), (OFFICE, "unknown"), (SUMMER, "index")]
+)
+def test_words_that_no_passage_has_blame_the_index_where_the_answer_uses_nothing(answer, owner):
+    rows = [*RAGAS[:2], {**RAGAS[2], "response": answer}, RAGAS[3]]
     texts = dict.fromkeys(text for row in RAGAS for text in row["retrieved_contexts"])
     corpus = [{"id": str(number), "text": text} for number, text in enumerate(texts)]
-    run = misslink.evaluate(traces=RAGAS, corpus=corpus, judge="heuristic", cache=None)
-    assert [link.owner for link in run.links] == ["retriever", "generator", "unknown", "none"]
+    run = misslink.evaluate(traces=rows, corpus=corpus, judge="heuristic", cache=None)
+    assert [link.owner for link in run.links] == ["retriever", "generator", owner, "none"]
     with_nord = [*corpus, {"id": "nord", "text": NORD}]
     run = misslink.evaluate(traces=RAGAS, corpus=with_nord, judge="heuristic", cache=None)
     assert [miss.passage_id for miss in run.links[2].missed] == ["nord"]
@@ -666,3 +670,43 @@ def test_what_the_labelled_passages_of_the_prompt_do_not_hold_is_in_the_missed_o
         ("answer", "matcher"),
         ("rank", "label"),
     ]
+
+
+HALL = "The hall has 300 seats. They are taken out for concerts. "
+LIFT = "Its lift carries 250 kg. It is checked in May."
+
+
+@pytest.mark.parametrize("are_chunks", [False, True])
+def test_a_text_without_its_end_in_the_index_is_lost_there_unless_ids_name_documents(are_chunks):
+    gold = [
+        {"id": "a", "question": "What does the lift of the hall carry?", "relevant": ["hall"],
+         "reference": "The lift carries 250 kg."},
+        {"id": "b", "question": "How many seats has the hall?", "relevant": ["hall"],
+         "reference": "The hall has 300 seats."},
+    ]  # fmt: skip
+    second = LIFT if are_chunks else HALL
+    traces = [
+        {"case_id": "a", "retrieved": [{"id": "hall", "text": HALL}], "answer": "I don't know."},
+        {"case_id": "b", "retrieved": [{"id": "hall", "text": second}], "answer": "It has 300 seats."},
+    ]  # fmt: skip
+    corpus = [{"id": "hall", "text": HALL + LIFT}]
+    run = misslink.evaluate(
+        traces=traces, goldset=gold, corpus=corpus, judge="heuristic", cache=None
+    )
+    link = run.links[0]
+    assert (link.owner, link.loss) == (
+        ("generator", "over_refused") if are_chunks else ("index", "cut_in_index")
+    )
+
+
+def test_an_answer_to_one_of_two_things_asked_is_incomplete():
+    texts = {
+        "a": "There are 14 drink stations on the course.",
+        "b": "The stations serve water and malt tea.",
+    }
+    gold = [{"id": "a", "question": "How many drink stations are there, and what do they serve?",
+             "relevant": ["a"], "reference": "14, with water and malt tea."}]  # fmt: skip
+    traces = [{"case_id": "a", "retrieved": [{"id": name, "text": text} for name, text in texts.items()],
+               "answer": "There are 14 drink stations on the course."}]  # fmt: skip
+    run = misslink.evaluate(traces=traces, goldset=gold, judge="heuristic", cache=None)
+    assert run.links[0].failure == "incomplete"

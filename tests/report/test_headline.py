@@ -313,6 +313,12 @@ def test_a_loss_of_over_half_is_counted_apart():
     )
 
 
+def test_a_loss_of_most_is_counted_without_the_rest():
+    modes = ["over_refused"] * 4 + ["ignored_context"]
+    said = describe_verdict(find(failed_by(*modes)))
+    assert "In 4, the generator declined although the prompt held the answer." in said
+
+
 def test_a_step_names_the_reason_of_the_loss():
     stale = failed_by(*["conflicting_sources"] * 3, conflicting_sources="stale_passage")
     other = failed_by(*["conflicting_sources"] * 3, conflicting_sources="copy_says_otherwise")

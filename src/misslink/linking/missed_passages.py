@@ -71,6 +71,8 @@ class PassagePool:
         Passage id to position among `passages`.
     listed : bool
         Whether a corpus was given.
+    cut : frozenset of str
+        Passages of the corpus of which the index holds the beginning alone.
     """
 
     def __init__(self, traces: Sequence[Trace], corpus: Sequence[Passage] | None) -> None:
@@ -83,11 +85,27 @@ class PassagePool:
         self.position = {id_: position for position, id_ in enumerate(by_id)}
         self._ids = frozenset(passage.id for passage in corpus or ())
         self._traces = traces
+        self.cut = self._find_cut() if self.listed else frozenset[str]()
         self._scores: dict[str, NDArray[np.float32]] = {}
 
     def __getstate__(self) -> object:
         """Another process links with it; what is asked of the traces was asked before."""
         return {**vars(self), "_traces": None, "_scores": {}}
+
+    def _find_cut(self) -> frozenset[str]:
+        """Passages that every trace shows without their end; none where ids name documents, of chunks."""
+        seen: dict[str, str] = {}
+        for passage in _observed_passages(self._traces):
+            if passage.text and seen.setdefault(passage.id, passage.text) != passage.text:
+                return frozenset()
+        cut = set[str]()
+        for id_, text in seen.items():
+            whole, part = fold(self.text(id_) or ""), fold(text)
+            if part != whole and part in whole:
+                if not whole.startswith(part):
+                    return frozenset()
+                cut.add(id_)
+        return frozenset(cut)
 
     @cached_property
     def knows_ids(self) -> bool:
@@ -157,10 +175,11 @@ class PassagePool:
         place = self.position.get(passage_id)
         return 0.0 if place is None else float(self.index.scores(sorted(words))[place])
 
-    def lacks_fact(self, need: str, question: str) -> bool:
+    def lacks_fact(self, need: str, question: str, *, is_unused: bool = False) -> bool:
         """Whether no passage that names what the question names has what a need says beyond it.
 
-        Nor where no passage has any of its words. Several values that stand together in another passage may be a hop away. Of a question about
+        Nor where no passage has any of its words, as of another language, unless those of the question
+        are there and the app used nothing of what it found (`is_unused`). Several values that stand together in another passage may be a hop away. Of a question about
         things that no passage names together nothing is known.
         """
         import numpy as np
@@ -177,7 +196,10 @@ class PassagePool:
             stated = 2 * np.sum([~everywhere, *holding(own)], axis=0) >= max(len(own), 1)
         near = everywhere if len(values) > 1 else subject
         words = own - values
-        is_read = not words or any(one.any() for one in holding(words))  # as of another language
+        is_read = not words or any(one.any() for one in holding(words))
+        if not is_read and is_unused:
+            asked = [bool(one.any()) for one in holding(content_stems(question))]
+            is_read = bool(asked) and 2 * sum(asked) >= len(asked)
         return bool(own and subject.any()) and is_read and not (near & stated).any()
 
     @cached_property

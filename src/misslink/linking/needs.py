@@ -137,7 +137,7 @@ class NeedLocator:
     failed: bool = True
     asked: Passage | None = None
     unsearched: bool = False
-    lacks: Callable[[str, str], bool] | None = None
+    lacks: Callable[..., bool] | None = None
 
     def table(self, needs: Sequence[Need]) -> NeedsTable:
         """Return where each need was lost, and whether the prompt sufficed."""
@@ -255,8 +255,13 @@ class NeedLocator:
                 2 * len(own & passage_words(text)) > len(own) or self._is_on_subject(text)
                 for text in texts
             )
-            and self.lacks(need.text, question)
+            and self.lacks(need.text, question, is_unused=self._is_unused(need))
         )
+
+    def _is_unused(self, need: Need) -> bool:
+        """Whether the answer rests on nothing of the prompt; a yes or no is in no passage anyway."""
+        used = any(claim.support == "supported" for claim in self.known.claims)
+        return not used and strip_polarity(need.text) == need.text
 
     def _by_label(self, need: Need) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows.

@@ -40,7 +40,7 @@ from misslink.linking.needs import (
     stated_sufficiency,
     states_claim,
 )
-from misslink.linking.search_trail import SearchTrail, is_another_text
+from misslink.linking.search_trail import AND, SearchTrail, is_another_text
 from misslink.render.reasons import describe_loss, describe_reason
 from misslink.retrieval import RetrievalOutcome
 from misslink.text.near_duplicates import jaccard_at_least, passage_words
@@ -458,7 +458,8 @@ class OwnerRules:
         """
         known, needs = self.known, [row.need for row in self.table.rows]
         omitted = [need for need in needs if need.stated != "states"]
-        if known.answer != "faithful" or not omitted or omitted[0].source != "reference":
+        is_of_reference = bool(omitted) and omitted[0].source == "reference"
+        if known.answer != "faithful" or not is_of_reference or self._states_part:
             return None
         for index, claim in enumerate(known.claims if len(omitted) == len(needs) else ()):
             if self._answers(claim):
@@ -466,6 +467,19 @@ class OwnerRules:
                 item = self._explain_wrong(index, claim, row, answers=True)
                 return None if item.failure in {"distracted", *MISS_MODES} else item
         return None
+
+    @cached_property
+    def _states_part(self) -> bool:
+        """Whether the answer to one of several things asked is a part of a reference that it does not state."""
+        question = self.known.case.judged_question
+        if self.known.addressed == 0 or not AND.search(question):
+            return False
+        facts = [content_stems(r.need.text) for r in self.table.rows if r.need.stated == "omits"]
+        texts = [claim.text for claim in self._supported]
+        said = [
+            own_values(t, question) or content_stems(t) - content_stems(question) for t in texts
+        ]
+        return any(own and own <= fact for own in said for fact in facts)
 
     def _answers(self, claim: Claim) -> bool:
         """Whether a supported claim answers the question, by a model judge or the quoted sentence.
@@ -497,7 +511,7 @@ class OwnerRules:
         used = {item.passage_id for claim in self._supported for item in claim.evidence}
         if not used:
             return _because("ignored_context", "nothing_used", passage=self._first_relevant)
-        if all(row.need.stated == "omits" for row in self.table.rows):
+        if not self._states_part and all(r.need.stated == "omits" for r in self.table.rows):
             return _because("off_the_point", "another_question", passage=min(used))
         return _because("incomplete", "left_out", passage=min(used))
 

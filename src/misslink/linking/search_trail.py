@@ -16,7 +16,7 @@ from misslink.text.near_duplicates import passage_words
 from misslink.text.normalization import STOPWORDS, content_stems, fold, stems
 from misslink.types import VECTOR_QUERY, Case, LostAt, RetrievalMiss, RetrieverCall, Trace
 
-_AND = re.compile(r",|\b(?:and|und|et|y)\b")
+AND = re.compile(r",|\b(?:and|und|et|y)\b")  # between things that are asked at once
 _DENIAL = "not"
 _WORD = re.compile(r"[^\W_][\w'-]+")
 
@@ -60,13 +60,15 @@ class SearchTrail:
         for id_, shown in ((one.id, one.text) for one in self.trace.context(self.k)):
             text, stored = full[id_], self.stored_text(id_)
             is_cut = id_ in self.trace.shown and fold(shown) != fold(text)
-            if is_cut or (stored and is_another_text(stored, text)):
+            is_beginning = id_ in self.measured.pool.cut
+            if is_cut or is_beginning or (stored and is_another_text(stored, text)):
                 miss = RetrievalMiss(
                     passage_id=id_,
                     text=text if is_cut else stored,
                     status="dropped_from_prompt" if is_cut else "not_indexed",
                 )
-                clue = {"reason_code": "passage_cut" if is_cut else "stale_passage"}
+                of_index = "cut_in_index" if is_beginning else "stale_passage"
+                clue = {"reason_code": "passage_cut" if is_cut else of_index}
                 changed.append(
                     Candidate(miss, "prompt" if is_cut else "index", clue, labelled=False)
                 )
@@ -119,7 +121,7 @@ class SearchTrail:
         """
         question = self.case.judged_question
         subject = subject_names(question) | (kept & held)
-        parts = [content_stems(part) - subject for part in _AND.split(question)]
+        parts = [content_stems(part) - subject for part in AND.split(question)]
         return any(part & kept for part in parts) and any(
             part and part.isdisjoint(kept) for part in parts
         )

@@ -114,6 +114,7 @@ _LOSSES = {
     "not_indexed": "the index lacks a needed fact",
     "conflicting_sources": "the index holds a second version that says otherwise",
     "stale_passage": "the index holds an outdated text",
+    "cut_in_index": "the index holds only the beginning of a text",
     "dropped_from_prompt": "a retrieved fact never reached the prompt",
     "passage_cut": "the prompt shows only a part of a retrieved passage",
     "passage_altered": "the prompt alters a retrieved passage",
@@ -254,9 +255,10 @@ def _describe_owners(findings: Findings) -> str:
     failed, unknown = findings.owners, findings.owners.get("unknown", 0)
     total = sum(failed.values())
     parts = [
-        f"{_in_how_many(failed[owner], total, findings)}{_describe_loss(findings, owner)}"
+        f"{_in_how_many(count, total, findings)}{loss}"
         for owner in findings.blamed
         if owner in _OWNERS
+        for loss, count in [_describe_loss(findings, owner)]
     ]
     text = f"{'; '.join(parts)}." if parts else ""
     if text and findings.does_well:
@@ -292,15 +294,16 @@ def name_loss(findings: Findings, owner: str) -> tuple[str, int]:
     return next(((name, n) for name, n in (*named, *half) if name in _LOSSES), ("", 0))
 
 
-def _describe_loss(findings: Findings, owner: str) -> str:
+def _describe_loss(findings: Findings, owner: str) -> tuple[str, int]:
+    """What most failures of an owner have in common, and in how many; else whose they are."""
     name, count = name_loss(findings, owner)
+    total = findings.owners[owner]
     if not name:
-        return _OWNERS[owner]
-    if count >= _MOSTLY * findings.owners[owner]:
-        return _LOSSES[name]
-    return (
-        f"{_OWNERS[owner]}; in {count:,} of these, {_LOSSES[name].replace('the generator', 'it')}"
-    )
+        return _OWNERS[owner], total
+    if count >= _MOSTLY * total:
+        return _LOSSES[name], count
+    loss = _LOSSES[name].replace("the generator", "it")
+    return f"{_OWNERS[owner]}; in {count:,} of these, {loss}", total
 
 
 def describe_association(findings: Findings) -> str:
