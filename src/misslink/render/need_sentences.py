@@ -50,7 +50,7 @@ def describe_need(need: Need, trace: Trace | None, k: int) -> tuple[str, str]:
         return "Not located", "nothing shows where it is, so no stage is blamed"
     rival = _prompt_rank(need, trace)
     how = {
-        "index": f"what the index holds, at rank {rival:,}, says otherwise"
+        "index": f"the text that the index holds, at rank {rival:,}, does not say it"
         if rival
         else "it was not found in the listed index",
         "search": "no search asked for it, or the query lost what it needs",

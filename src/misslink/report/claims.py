@@ -293,6 +293,8 @@ class CaseLocations:
     def _rank(self, missed: RetrievalMiss) -> str:
         passage = self._passages.get(missed.passage_id)
         if passage is not None:
+            if missed.status == "not_indexed":
+                return f"rank {passage.rank}, with another text in the index"
             if self._trace is None or self._trace.prompted is None:
                 return f"rank {passage.rank}, below the cutoff"
             if passage.id in self._trace.prompted:
