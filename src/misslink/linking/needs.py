@@ -260,8 +260,9 @@ class NeedLocator:
 
     def _is_unused(self, need: Need) -> bool:
         """Whether the answer rests on nothing of the prompt; a yes or no is in no passage anyway."""
-        used = any(claim.support == "supported" for claim in self.known.claims)
-        return not used and strip_polarity(need.text) == need.text
+        declined, claims = self.known.declined, self.known.claims
+        unused = bool(declined or claims) and all(c.support != "supported" for c in claims)
+        return unused and strip_polarity(need.text) == need.text
 
     def _by_label(self, need: Need) -> LocatedNeed:
         """Where the labels say that a need is, which no text shows.

@@ -132,7 +132,7 @@ MISS_SENTENCES: dict[str, str | Callable[..., str]] = {
     "passage_cut_for_claim": "the claim needed passage '{passage}', which was cut: a part of it never reached the prompt",
     "passage_altered": "the prompt has passage '{passage}' in other words, and a wrong claim rests on them",
     "stale_passage": "the index has another text of passage '{passage}' than the corpus",
-    "cut_in_index": "the index has the beginning of passage '{passage}' alone, and the corpus all of it",
+    "cut_in_index": "the index has only the beginning of passage '{passage}'; the corpus has all of it",
     "no_search": "no search ran for this question, although others show searches",
     "wrong_first_hop": "the query '{query}' follows an earlier result that is about something else",
     "wrong_referent": "the question refers to one thing in the conversation, and the query '{query}' names another",
