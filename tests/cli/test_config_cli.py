@@ -43,7 +43,8 @@ def test_pyproject_holds_settings_too_and_misslink_toml_is_read_first(settings):
 
 
 def test_a_broken_or_unrelated_pyproject_is_not_read(settings):
-    assert settings("[project]\nname = 'x'\n", "pyproject.toml") == {}
+    for table in ("project", "tool.missing", "tool.links"):
+        assert settings(f"[{table}]\nname = 'x'\n", "pyproject.toml") == {}
     assert settings("= broken", "pyproject.toml") == {}
 
 
@@ -53,6 +54,13 @@ def test_a_broken_pyproject_with_settings_is_named_by_its_line(misslink):
     assert code == 0
     code, _, err = misslink("judge", "ping", "heuristic")
     assert (code, "pyproject.toml, line 2" in err) == (2, True)
+
+
+def test_a_misspelled_section_of_pyproject_is_named(misslink):
+    Path("pyproject.toml").write_text("[tool.misslnk]\nk = 7\n", encoding="utf-8")
+    code, _, err = misslink("judge", "ping", "heuristic")
+    assert (code, "pyproject.toml" in err) == (2, True)
+    assert "'misslnk'; did you mean [tool.misslink]?" in err
 
 
 def test_an_earlier_run_decides_before_settings(settings):

@@ -6,6 +6,7 @@ import ast
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
     ------
     InputError
         misslink.toml, or a pyproject.toml that mentions misslink, cannot be read or is not TOML;
-        the message names the line.
+        the message names the line. Or pyproject.toml misspells misslink.
     """
     for name in (CONFIG_FILE, "pyproject.toml"):
         if not (folder / name).exists():
@@ -93,10 +94,16 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
             if name == CONFIG_FILE or _mentions_misslink(folder / name):
                 raise
             continue  # other programs report it
-        tool = data.get("tool") if name != CONFIG_FILE else None
-        own = data if name == CONFIG_FILE else isinstance(tool, dict) and tool.get("misslink")
-        if own or name == CONFIG_FILE:
+        if name == CONFIG_FILE:
+            return name, data
+        tool = data.get("tool")
+        if not isinstance(tool, dict):
+            continue
+        if own := tool.get("misslink"):
             return name, own
+        for near in get_close_matches("misslink", tool, cutoff=0.85):
+            problem = f"there is no tool '{near}'; did you mean [tool.misslink]?"
+            raise InputError(problem, path=name, field=f"tool.{near}")
     return None
 
 

@@ -62,6 +62,10 @@ RERUN_SENTENCES: dict[str, str | Callable[..., str]] = {
         "the corpus lacks {n} of the {of} passages that the gold set names; no option can find them"
     ),
     "other_corpus": "the corpus does not hold all that the app retrieved; it may be another one",
+    "other_texts": (
+        "retrieved passages that have another text in the corpus: {n}; if it has changed since the "
+        "run, evaluate anew, or its change counts as an effect of each option"
+    ),
     "documents_unknown": (
         "the corpus' passages have at most {longest} characters and cannot be put together into their "
         "documents; give the documents themselves as corpus"

@@ -273,6 +273,26 @@ def test_a_corpus_that_lacks_some_says_how_many():
     assert any("lacks 2 of the 20 passages" in note for note in found["notes"])
 
 
+def test_a_corpus_whose_texts_have_changed_since_the_run_is_said_to_have():
+    run, indexed = run_of(PLACES, bad=BAD), corpus()
+    retrieved = {one.id for trace in run.traces for one in trace.retrieved}
+    changed = [one for one in indexed if one.id in retrieved][:3]
+    other = [
+        one.model_copy(
+            update={"text": one.text.upper() + (" Since May." if one in changed else "")}
+        )
+        for one in indexed
+    ]
+
+    def said(corpus):
+        notes = weighed(run, options=["bm25"], corpus=corpus)["notes"]
+        return [note for note in notes if "another text in the corpus" in note]
+
+    assert said(indexed) == []
+    (note,) = said(other)
+    assert note.startswith("Retrieved passages that have another text in the corpus: 3;")
+
+
 def test_a_corpus_that_lacks_most_is_refused():
     with pytest.raises(InputError, match=r"holds only 8 of the 20 passages .*lacks 'p0'"):
         weighed(corpus=corpus()[12:])

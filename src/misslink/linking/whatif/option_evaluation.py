@@ -42,6 +42,7 @@ from misslink.stats.paired_tests import (
     holm,
     paired_difference,
 )
+from misslink.text.normalization import fold
 from misslink.types import Case, Estimate, Passage, Reason, Run, Trace
 
 CHARACTERS_PER_TOKEN = 4  # of English text, the customary estimate where no tokenizer is at hand
@@ -428,10 +429,24 @@ def check_corpus(
         notes.append(Reason(code="corpus_lacks", n=len(lacking), of=len(needed)))
     if not (pool.knows_ids or pool.knows_texts):
         notes.append(Reason(code="other_corpus"))
+    if changed := _with_other_text(today.traces, pool):
+        notes.append(Reason(code="other_texts", n=len(changed)))
     notes.append(Reason(code="searched_by_question"))
     if turns := sum(case.judged_question != case.question for case in today.cases):
         notes.append(Reason(code="searched_standalone", turns=turns))
     return pool.passages, [describe_note(note) for note in notes]
+
+
+def _with_other_text(traces: Sequence[Trace], pool: PassagePool) -> set[str]:
+    """Ids whose one text in the traces is not that of the corpus; those of documents have several."""
+    seen: dict[str, set[str]] = {}
+    for passage in (passage for trace in traces for passage in trace.retrieved if passage.text):
+        seen.setdefault(passage.id, set()).add(fold(passage.text))
+    return {
+        id_
+        for id_, texts in seen.items()
+        if len(texts) == 1 and (known := pool.text(id_)) and fold(known) not in texts
+    }
 
 
 def index_texts(run: Run, corpus: Sequence[Passage] | None) -> Mapping[str, Passage]:
