@@ -77,6 +77,7 @@ def test_every_search_has_its_query_its_tool_and_what_it_found_of_what_was_missi
     assert (missed.passage_id, missed.lost_at, missed.search) == ("price", "ranked_low", 2)
 
 
+@pytest.mark.slow
 def test_a_passage_that_no_search_asked_for():
     link, _ = evaluate(agent(("look_up", "salt centuries")))
     losses = {miss.passage_id: (miss.lost_at, miss.search) for miss in link.missed}
@@ -171,6 +172,7 @@ def test_a_query_that_lost_a_name_finds_no_passage_by_its_length(query, failure)
     assert run.links[0].failure == failure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("app", "warned"),
     [
@@ -225,6 +227,7 @@ def test_tools_that_return_something_else_are_none():
     assert [call.tool for call in trace.calls] == ["look_up"]
 
 
+@pytest.mark.slow
 def test_the_case_view_lists_the_searches_and_the_step(tmp_path):
     misslink.evaluate(
         agent(("look_up", "dogs free"), ("look_up", "ferry Holm leaves")),

@@ -111,6 +111,7 @@ def evaluate(chain, turns=TURNS, **options):
     )
 
 
+@pytest.mark.slow
 def test_turns_are_cases_and_what_the_query_lost_is_found(tmp_path):
     run = evaluate(app(), out=tmp_path / "run")
     assert [case.id for case in run.cases] == ["trip/1", "trip/2", "trip/3"]
@@ -131,6 +132,7 @@ def test_turns_are_cases_and_what_the_query_lost_is_found(tmp_path):
     assert first["history"][0] == {"role": "user", "content": TURNS[0]["question"]}
 
 
+@pytest.mark.slow
 def test_runs_with_conversations_are_compared_and_gated(tmp_path):
     folders = [tmp_path / name for name in ("a", "b")]
     for folder in folders:
@@ -160,6 +162,7 @@ def test_the_standalone_question_finds_what_no_turn_had():
     assert link.evidence[0].reason_code == "standalone_finds_it"
 
 
+@pytest.mark.slow
 def test_a_query_that_kept_the_conversation_is_no_lost_context():
     def rewritten(data):
         asked = TURNS[2]["standalone_question"]

@@ -100,6 +100,7 @@ def unset_and_unknown(model, written):
     return []
 
 
+@pytest.mark.slow
 def test_a_run_is_written_with_every_field_and_no_other():
     run = misslink.evaluate(**load_example("ferry"), cache=None)
     assert unset_and_unknown(documents.Manifest, run.manifest) == []

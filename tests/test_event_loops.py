@@ -47,12 +47,14 @@ def test_nor_do_apps_that_are_made_anew(server, kind):
     assert [lost(APPS[kind]()) for _ in range(TIMES)] == [0] * TIMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["chain", "aiohttp"])
 def test_nor_evaluations_with_a_time_limit(server, kind):
     app = APPS[kind]()
     assert [lost(app, app_timeout=30) for _ in range(TIMES)] == [0] * TIMES
 
 
+@pytest.mark.slow
 def test_a_time_limit_may_be_added_and_removed(server):
     app = APPS["chain"]()
     assert [lost(app, app_timeout=limit) for limit in (None, 30, None)] == [0] * 3
@@ -80,6 +82,7 @@ def test_after_an_evaluation_in_a_script_the_app_works_in_a_loop_of_its_own(serv
     assert lost(app) == 0
 
 
+@pytest.mark.slow
 def test_another_threads_evaluation_keeps_its_connections_meanwhile(server):
     held, let_go = threading.Event(), threading.Event()
 
@@ -105,6 +108,7 @@ def test_another_threads_evaluation_keeps_its_connections_meanwhile(server):
         assert other.result(30).traces[0].answer == ANSWER
 
 
+@pytest.mark.slow
 def test_a_session_of_the_callers_loop_is_reported_with_the_fix(server):
     async def notebook():
         app = APPS["aiohttp"]()
@@ -153,6 +157,7 @@ def test_evaluations_in_several_threads_at_once_lose_nothing(server):
         assert list(threads.map(lambda _: lost(app), range(4))) == [0] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_async", [True, False])
 def test_a_web_app_that_evaluates_in_a_thread_serves_on(server, is_async):
     testclient = pytest.importorskip("starlette.testclient")
@@ -178,6 +183,7 @@ def test_a_web_app_that_evaluates_in_a_thread_serves_on(server, is_async):
         assert [client.get("/evaluate").text for _ in range(TIMES)] == ["0"] * TIMES
 
 
+@pytest.mark.slow
 def test_a_fastapi_app_evaluates_in_both_kinds_of_routes(server):
     """In a thread of its pool, and on its own loop by `evaluate_async`."""
     fastapi = pytest.importorskip("fastapi")
@@ -246,6 +252,7 @@ def test_context_variables_of_the_caller_reach_the_app():
     assert run.traces[0].answer == "caller caller"
 
 
+@pytest.mark.slow
 def test_an_app_may_evaluate_another(server):
     inner = APPS["chain"]()
 
@@ -313,6 +320,7 @@ def test_every_call_has_the_same_loop_and_not_the_callers():
     assert run_async(which) is seen is not own
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_after_a_fork_the_child_has_a_loop_of_its_own():

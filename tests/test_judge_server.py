@@ -63,6 +63,7 @@ def test_it_refuses_what_a_strict_server_refuses(judge_server, changes):
         post(judge_server.url, request_for(small_ask(1), **changes))
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_command():
     command = [
         sys.executable,

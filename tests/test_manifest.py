@@ -54,6 +54,7 @@ def test_an_app_that_was_imported_before_counts_all_the_same(app):
     assert hash_app_code("manifest_app.py:app", before=before) != known
 
 
+@pytest.mark.slow
 def test_python_and_installed_packages_are_no_code_of_the_app(app, monkeypatch):
     app()
     known = hash_app_code("manifest_app.py:app")

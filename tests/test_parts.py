@@ -223,6 +223,7 @@ def test_of_a_run_that_is_not_held_only_rows_stay_in_memory(at_home, monkeypatch
     assert len({score.case_id for score in run.scores}) == len(TOWNS)
 
 
+@pytest.mark.slow
 def test_runs_with_other_labels_compare_alike_where_they_are_not_held(at_home, monkeypatch):
     gold = Path("gold.jsonl").read_text(encoding="utf-8").replace('["Birk"]', '["Birk", "Cedar"]')
     Path("labels.jsonl").write_text(gold, encoding="utf-8")

@@ -44,6 +44,7 @@ def suite(pytester):
     return lambda *options: pytester.runpytest_inprocess(*ALONE, *options)
 
 
+@pytest.mark.slow
 def test_the_documented_example_gates_on_the_run_of_the_option(suite):
     suite("--misslink-run", "reports/today").assert_outcomes(passed=1)
     failed = suite("--misslink-run", "reports/worse")
@@ -125,6 +126,7 @@ def test_what_is_under_test_moves_no_cursor(suite, pytester):
     assert not {"\x1b", "\x9b"} & set(result.stdout.str())
 
 
+@pytest.mark.slow
 def test_a_suite_that_does_not_use_it_imports_nothing_heavy(pytester):
     pytester.makepyfile(
         "import sys\n\ndef test_light():\n"

@@ -164,6 +164,7 @@ def test_what_a_page_points_to_is_there():
     assert to_nothing == []
 
 
+@pytest.mark.slow
 @pytest.mark.source
 def test_a_path_named_in_a_page_or_in_the_code_is_there():
     folders = ("benchmarks", "docs", "src", "tests")

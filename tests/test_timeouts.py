@@ -70,6 +70,7 @@ def test_work_in_a_thread_sees_the_callers_context():
     assert copy_context().run(caller) == "the caller's"
 
 
+@pytest.mark.slow
 def test_what_hangs_is_left_counted_and_counted_off_when_it_ends(hanging):
     bounded = TimeoutRunner(1)
     with pytest.raises(TookTooLongError):
@@ -217,6 +218,7 @@ def test_an_async_stream_has_one_context_in_all_its_steps(timeout_s):
     assert asyncio.run(main()) == (["inside", "inside"], "nothing")
 
 
+@pytest.mark.slow
 def test_an_async_stream_that_hangs_is_left():
     async def chunks():
         yield 1

@@ -65,6 +65,7 @@ def test_a_broken_line_in_the_middle_is_named_and_nothing_is_lost(tmp_path):
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no such lock there")
 def test_a_second_process_is_told_and_may_come_when_the_first_has_ended(tmp_path):
     code = (

@@ -140,6 +140,7 @@ def drawn():
     return plans, {f"c{n}": bool(one) for n, one in enumerate(good)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 40])
 def test_with_its_weights_the_share_of_good_ones_is_unbiased(drawn, n):
     plans, truth = drawn
@@ -153,6 +154,7 @@ def test_with_its_weights_the_share_of_good_ones_is_unbiased(drawn, n):
     assert abs(np.mean(found) - np.mean(list(truth.values()))) < 4 * error
 
 
+@pytest.mark.slow
 def test_without_its_weights_the_share_is_biased(drawn):
     plans, truth = drawn
     found = [np.mean([truth[case] for case in labelled(plan, 40)]) for plan in plans]

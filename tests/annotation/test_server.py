@@ -59,6 +59,7 @@ def test_two_people_label_at_once(port, folder):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -87,6 +88,7 @@ def test_what_cannot_be_is_told_in_a_sentence(port, folder, content, told):
     assert not [path for path in (folder / "labels").glob("*.jsonl") if path.stat().st_size]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raw", [b"", b"{", b"[1]", b"\xff", b'{"a":' * 20_000])
 def test_what_is_no_json_object_is_told(port, raw):
     status, _, body = ask(port, "/api/label", raw=raw)
@@ -94,6 +96,7 @@ def test_what_is_no_json_object_is_told(port, raw):
     assert "error" in json.loads(body)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     ["/page/desk.py", "/page/../desk.py", "/page/%2e%2e/desk.py", "/page/..%2fdesk.py",
@@ -113,6 +116,7 @@ def test_the_page_and_its_files_are_served_by_their_kind(port):
         assert body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", ["", "-1", "1.0", "x", "9" * 40, "\u0661"])
 def test_a_place_that_is_none_is_told(port, at):
     from urllib.parse import quote

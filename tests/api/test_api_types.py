@@ -27,6 +27,7 @@ async def later() -> None:
 """
 
 
+@pytest.mark.slow
 def test_the_example_runs(tmp_path, capsys):
     main = runpy.run_path(str(EXAMPLE))["main"]
     assert main(tmp_path)

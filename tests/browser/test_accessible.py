@@ -32,13 +32,8 @@ def _violations(axe, page):
     }
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"),
-    [
-        (1200, "light"),
-        *(pytest.param(*one, marks=pytest.mark.slow) for one in _OTHER_PAGES),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), *_OTHER_PAGES])
 def test_axe_finds_no_fault_in_any_view_with_everything_open(tabs, report, axe, scheme, width):
     page = tabs(viewport={"width": width, "height": 844}, color_scheme=scheme)
     _whole(page, report)
@@ -48,6 +43,7 @@ def test_axe_finds_no_fault_in_any_view_with_everything_open(tabs, report, axe, 
         assert _violations(axe, page) == {}, view
 
 
+@pytest.mark.slow
 def test_on_a_phone_every_target_is_24_pixels_high_and_nothing_is_cut(tabs, report):
     page = tabs(viewport={"width": 390, "height": 844})
     _whole(page, report)
@@ -99,6 +95,7 @@ def test_axe_would_find_a_fault(tabs, report, axe):
     }
 
 
+@pytest.mark.slow
 def test_whatever_the_keyboard_reaches_shows_that_it_is_reached(tabs, report):
     page = tabs()
     _whole(page, report)

@@ -69,6 +69,7 @@ def test_axe_finds_no_fault_at_the_beginning_in_the_help_and_at_the_end(page, se
     assert {part: fault for part, fault in found.items() if fault} == {}
 
 
+@pytest.mark.slow
 def test_axe_would_find_a_fault(page, served, axe):
     page.goto(served.address)
     page.locator("#name").wait_for()
@@ -106,6 +107,7 @@ def test_what_the_keyboard_reaches_shows_that_it_is_reached(page, served):
     assert {name: look for name, look in reached.items() if look != ("solid", "2px")} == {}
 
 
+@pytest.mark.slow
 def test_what_is_saved_and_what_goes_wrong_is_read_aloud(page, served):
     labelled(page, served)
 

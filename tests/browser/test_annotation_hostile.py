@@ -158,6 +158,7 @@ def test_attacks_of_one_kind_stay_words_in_every_field(browser, harmless, tmp_pa
     assert tour.faults(harmless) == {}
 
 
+@pytest.mark.slow
 def test_a_script_that_parses_texts_as_markup_would_be_noticed(browser, harmless, tmp_path):
     tour = Tour(browser, tmp_path / "run", ATTACKS["handler"])
 

@@ -16,6 +16,7 @@ from misslink.io.labels import read_labels
 CLAIM, ANSWER = ("with-exit", "faithfulness", 0), ("with-exit", "faithfulness", None)
 
 
+@pytest.mark.slow
 def test_a_whole_run_is_labelled_by_the_keyboard_alone(page, served, run):
     keys = {"with-exit": ["1", "2", "Enter", "1"], "context": ["2"], "unjudged": ["s"]}
     page.goto(served.address)
@@ -57,6 +58,7 @@ def test_a_click_labels_as_a_key_does(page, served, run):
     )
 
 
+@pytest.mark.slow
 def test_claims_are_marked_where_they_stand_though_an_emoji_comes_before(page, served):
     open_case(page, served, "with-exit")
 
@@ -70,6 +72,7 @@ def test_claims_are_marked_where_they_stand_though_an_emoji_comes_before(page, s
     assert page.inner_text("#claim") == SECOND
 
 
+@pytest.mark.slow
 def test_whole_words_of_the_claim_in_focus_are_marked_in_passages(page, served):
     open_case(page, served, "with-exit")
 
@@ -83,6 +86,7 @@ def test_whole_words_of_the_claim_in_focus_are_marked_in_passages(page, served):
     assert page.locator(".passage mark").count() == 0
 
 
+@pytest.mark.slow
 def test_a_long_passage_is_folded_and_a_key_opens_it(page, served):
     open_case(page, served, "context")
     passage = page.locator(".passage")
@@ -92,6 +96,7 @@ def test_a_long_passage_is_folded_and_a_key_opens_it(page, served):
     assert passage.get_attribute("open") is not None
 
 
+@pytest.mark.slow
 def test_the_label_that_follows_is_offered_and_not_set(page, served, run):
     open_case(page, served, "with-exit")
     page.keyboard.press("1")
@@ -108,6 +113,7 @@ def test_the_label_that_follows_is_offered_and_not_set(page, served, run):
     assert page.inner_text("#place") == "Question 4 of 4, 1 open"
 
 
+@pytest.mark.slow
 def test_after_the_last_label_the_case_says_so_and_enter_goes_on(page, served):
     open_case(page, served, "with-exit")
     for key in ("1", "1", "Enter", "1"):
@@ -121,6 +127,7 @@ def test_after_the_last_label_the_case_says_so_and_enter_goes_on(page, served):
     page.locator(".meta code", has_text="with-exit").wait_for(state="detached")
 
 
+@pytest.mark.slow
 def test_a_key_labels_the_question_that_is_shown_and_no_other(page, served, run):
     open_case(page, served, "with-exit")
     for key in ("2", "2", "2"):
@@ -135,6 +142,7 @@ def test_a_key_labels_the_question_that_is_shown_and_no_other(page, served, run)
     assert [line["label"] for line in lines_of(run, "anna") if "label" in line] == [0, 0, 0, 1]
 
 
+@pytest.mark.slow
 def test_contradictory_labels_are_asked_about_once(page, served, run):
     open_case(page, served, "with-exit")
     for key in ("1", "1", "2"):
@@ -157,6 +165,7 @@ def test_contradictory_labels_are_asked_about_once(page, served, run):
     assert said_of(run, "anna")[ANSWER] == 0
 
 
+@pytest.mark.slow
 def test_a_contradiction_by_a_claim_is_mended_by_the_answers_other_label(page, served, run):
     open_case(page, served, "with-exit")
     for key in ("j", "j", "1", "k", "k", "2"):
@@ -171,6 +180,7 @@ def test_a_contradiction_by_a_claim_is_mended_by_the_answers_other_label(page, s
     assert not page.locator("#enter").is_visible()
 
 
+@pytest.mark.slow
 def test_nothing_follows_from_a_claim_that_was_skipped(page, served):
     open_case(page, served, "with-exit")
     page.keyboard.press("1")
@@ -183,6 +193,7 @@ def test_nothing_follows_from_a_claim_that_was_skipped(page, served):
     assert states(page) == ["supported", "skipped", "open", "open"]
 
 
+@pytest.mark.slow
 def test_undo_takes_back_the_last_label_and_then_the_one_before(page, served, run):
     open_case(page, served, "with-exit")
     page.keyboard.press("1")
@@ -202,6 +213,7 @@ def test_undo_takes_back_the_last_label_and_then_the_one_before(page, served, ru
     page.said.clear()  # the browser notes the refusal (409) on its console
 
 
+@pytest.mark.slow
 def test_undo_goes_back_to_the_case_of_the_label(page, served):
     open_case(page, served, "context")
     page.keyboard.press("1")
@@ -235,6 +247,7 @@ def test_a_page_opened_again_goes_on_where_its_annotator_stopped(page, served):
     assert page.evaluate("location.hash") == "#annotator=anna&case=2"
 
 
+@pytest.mark.slow
 def test_back_in_the_browser_goes_to_the_case_before(page, served):
     page.goto(f"{served.address}#annotator=anna&case=1")
     page.locator(".meta", has_text="Case 1 of 3").wait_for()
@@ -247,6 +260,7 @@ def test_back_in_the_browser_goes_to_the_case_before(page, served):
     assert "Case 1 of 3" in page.inner_text(".meta")
 
 
+@pytest.mark.slow
 def test_the_keys_are_shown_on_the_buttons_and_in_the_help(page, served):
     open_case(page, served, "with-exit")
     shown = dict(

@@ -1,5 +1,7 @@
 """Who labels, and what they see of the judge and of each other, in a real Chromium."""
 
+import pytest
+
 from annotation_desk import (
     Served,
     lines_of,
@@ -14,6 +16,7 @@ from misslink.io.labels import read_labels
 ANSWER = ("with-exit", "faithfulness", None)
 
 
+@pytest.mark.slow
 def test_the_judge_is_hidden_until_asked_for_and_that_is_recorded(page, served, run):
     open_case(page, served, "with-exit")
     page.keyboard.press("o")
@@ -49,6 +52,7 @@ def test_a_labelled_case_shows_the_judge_without_a_warning(page, served, run):
     assert not any(line.get("judge_shown") for line in lines_of(run, "anna"))
 
 
+@pytest.mark.slow
 def test_a_comment_goes_with_its_label_and_can_be_changed(page, served, run):
     open_case(page, served, "context")
     page.keyboard.press("c")
@@ -68,6 +72,7 @@ def test_a_comment_goes_with_its_label_and_can_be_changed(page, served, run):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_comment_without_a_label_waits_for_it_on_its_own_question(page, served, run):
     open_case(page, served, "with-exit")
     page.keyboard.press("c")
@@ -87,6 +92,7 @@ def test_a_comment_without_a_label_waits_for_it_on_its_own_question(page, served
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_two_people_do_not_see_each_other_and_write_files_of_their_own(page, served, run):
     open_case(page, served, "context", "anna")
     page.keyboard.press("1")
@@ -117,6 +123,7 @@ def test_a_name_that_cannot_be_a_file_is_refused_in_a_sentence(page, served, run
     assert not list(run.parent.rglob("*anna*"))
 
 
+@pytest.mark.slow
 def test_who_adjudicates_sees_what_was_said_beside_and_is_asked_no_more(page, run):
     with AnnotationSession(run) as desk:
         at = [task.case.id for task in desk.tasks].index("with-exit")
@@ -141,6 +148,7 @@ def test_who_adjudicates_sees_what_was_said_beside_and_is_asked_no_more(page, ru
     assert said_of(run, "adjudicated") == {ANSWER: 0}
 
 
+@pytest.mark.slow
 def test_export_hands_out_everybodys_labels(page, served):
     open_case(page, served, "context")
     page.keyboard.press("1")

@@ -22,6 +22,7 @@ def saved(page, text):
     page.locator("#saved", has_text=text).wait_for()
 
 
+@pytest.mark.slow
 def test_keys_grade_undo_and_go_on_and_no_other_key_labels(page, pool, folder):
     with PoolAnnotationSession(folder) as desk, served(desk) as port:
         page.goto(f"http://127.0.0.1:{port}/?token={TOKEN}&annotator=anna")
@@ -46,6 +47,7 @@ def test_keys_grade_undo_and_go_on_and_no_other_key_labels(page, pool, folder):
     assert given == {pool.items[0].item: 2, pool.items[1].item: 0}
 
 
+@pytest.mark.slow
 def test_hostile_text_is_shown_as_text(page, pool, folder):
     at = next(n for n, item in enumerate(pool.items) if HOSTILE in item.text)
     with PoolAnnotationSession(folder) as desk, served(desk) as port:
@@ -54,6 +56,7 @@ def test_hostile_text_is_shown_as_text(page, pool, folder):
         assert page.locator("main img").count() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1200])
 def test_it_fits_the_screen_and_buttons_stand_from_low_to_high(page, pool, folder, width):
     page.set_viewport_size({"width": width, "height": 800})
@@ -65,6 +68,7 @@ def test_it_fits_the_screen_and_buttons_stand_from_low_to_high(page, pool, folde
         assert words == ["Not relevant", "Relevant", "Highly relevant", "Skip"]
 
 
+@pytest.mark.slow
 def test_adjudication_shows_what_was_said_under_letters_and_ends_with_the_next_step(
     page, pool, folder
 ):

@@ -54,6 +54,7 @@ def test_a_page_that_is_come_back_to_shows_what_another_page_labelled(browser, p
     assert not page.locator("#changed").is_visible()
 
 
+@pytest.mark.slow
 def test_the_page_finds_the_server_again_by_itself_and_saves_what_was_not_saved(page, served, run):
     page.spent = True
     page.clock.install()
@@ -70,6 +71,7 @@ def test_the_page_finds_the_server_again_by_itself_and_saves_what_was_not_saved(
     assert said_of(run, "anna") == {("context", "faithfulness", None): 0}
 
 
+@pytest.mark.slow
 def test_a_case_that_could_not_be_opened_opens_once_the_server_is_back(page, served):
     page.spent = True
     page.clock.install()
@@ -85,6 +87,7 @@ def test_a_case_that_could_not_be_opened_opens_once_the_server_is_back(page, ser
     assert page.inner_text(".meta") != before
 
 
+@pytest.mark.slow
 def test_what_is_not_saved_is_not_told_in_green_and_in_the_words_of_the_page(page, served):
     open_case(page, served, "context")
     page.keyboard.press("1")
@@ -99,6 +102,7 @@ def test_what_is_not_saved_is_not_told_in_green_and_in_the_words_of_the_page(pag
     served.start()
 
 
+@pytest.mark.slow
 def test_a_label_that_is_changed_is_told_and_taken_back(page, served, run):
     open_case(page, served, "with-exit")
     for key in ("2", "2", "2"):
@@ -119,6 +123,7 @@ def test_a_label_that_is_changed_is_told_and_taken_back(page, served, run):
     assert not page.locator("#changed").is_visible()
 
 
+@pytest.mark.slow
 def test_a_name_in_any_script_labels_and_one_way_of_writing_it_is_kept(page, served, run):
     page.goto(served.address)
     page.locator("#name").fill("Zoe\u0308 \u674e")
@@ -135,6 +140,7 @@ def test_a_name_in_any_script_labels_and_one_way_of_writing_it_is_kept(page, ser
     page.locator(".question").first.wait_for()
 
 
+@pytest.mark.slow
 def test_a_key_redraws_what_it_changes_and_no_more(page, served, run):
     said = small_run()
     verdicts = list(said.verdicts)

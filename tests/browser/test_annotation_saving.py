@@ -11,6 +11,7 @@ def page(noisy_page):
     return noisy_page
 
 
+@pytest.mark.slow
 def test_labels_made_while_the_server_is_away_are_kept_and_saved_on_a_click(page, served, run):
     open_case(page, served, "with-exit")
     page.keyboard.press("1")
@@ -42,6 +43,7 @@ def test_labels_made_while_the_server_is_away_are_kept_and_saved_on_a_click(page
     }
 
 
+@pytest.mark.slow
 def test_a_label_that_was_not_saved_outlives_the_page(page, served, run):
     page.spent = True
     page.on("dialog", lambda dialog: dialog.accept())  # leaving is asked about, and accepted
@@ -57,6 +59,7 @@ def test_a_label_that_was_not_saved_outlives_the_page(page, served, run):
     assert page.evaluate("Object.keys(localStorage)") == []
 
 
+@pytest.mark.slow
 def test_leaving_with_something_unsaved_is_asked_about(page, served):
     asked, page.spent = [], True
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
@@ -70,6 +73,7 @@ def test_leaving_with_something_unsaved_is_asked_about(page, served):
     assert asked == ["beforeunload"]
 
 
+@pytest.mark.slow
 def test_an_unsaved_label_that_is_undone_was_never_said(page, served, run):
     page.spent = True
     page.clock.install()  # so that the page does not look for the server by itself meanwhile
@@ -89,6 +93,7 @@ def test_an_unsaved_label_that_is_undone_was_never_said(page, served, run):
     assert said_of(run, "anna") == {("with-exit", "faithfulness", 0): 1}
 
 
+@pytest.mark.slow
 def test_a_label_is_not_saved_into_another_run_that_is_served_there_later(page, served, run):
     at = open_case(page, served, "context")
     served.stop()
@@ -109,6 +114,7 @@ def test_a_label_is_not_saved_into_another_run_that_is_served_there_later(page, 
     assert said_of(run, "anna") == {("context", "faithfulness", None): 0}
 
 
+@pytest.mark.slow
 def test_a_label_of_an_answer_that_changed_is_told_and_can_be_left_out(page, served, run):
     open_case(page, served, "context")
     served.stop()
@@ -126,6 +132,7 @@ def test_a_label_of_an_answer_that_changed_is_told_and_can_be_left_out(page, ser
     assert page.evaluate("Object.keys(localStorage)") == []
 
 
+@pytest.mark.slow
 def test_a_case_that_could_not_be_opened_opens_on_a_click(page, served):
     open_case(page, served, "with-exit")
     before = page.inner_text(".meta")

@@ -126,6 +126,7 @@ def test_it_says_nothing_on_the_console_and_asks_nothing_of_the_network(tabs, co
     assert page.locator(".reports a").nth(1).get_attribute("href") == "second/report.html"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "beside"), [(1200, True), (390, False)])
 def test_both_answers_stand_side_by_side_where_there_is_room_with_their_lines_kept(
     tabs, comparison, width, beside

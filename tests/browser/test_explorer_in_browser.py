@@ -51,6 +51,7 @@ def fragment(page):
     return page.evaluate("location.hash.slice(1)")
 
 
+@pytest.mark.slow
 def test_every_filter_narrows_the_list_and_they_combine(opened):
     assert shown(opened) == "14 of 14"
     opened.click("#more")
@@ -131,6 +132,7 @@ def test_what_an_address_holds_never_does_harm(at):
         assert told(page, given)[0] == count, given
 
 
+@pytest.mark.slow
 def test_what_an_address_names_in_vain_is_told_politely_and_leaves_it(at):
     page = at("case=999")
     assert page.inner_text("#astray") == "There is no case 999 in this report."
@@ -173,6 +175,7 @@ def test_a_changed_address_is_followed_and_a_section_s_anchor_leaves_the_filters
     assert page.text_content("#shown") == "1 of 14"
 
 
+@pytest.mark.slow
 def test_opening_a_case_is_a_step_that_back_undoes_and_forward_repeats(opened):
     opened.click("#more")
     opened.select_option("#by-retrieval", "miss")
@@ -188,6 +191,7 @@ def test_opening_a_case_is_a_step_that_back_undoes_and_forward_repeats(opened):
     assert fragment(opened) == "retrieval=miss&case=4"
 
 
+@pytest.mark.slow
 def test_filters_set_while_a_case_is_open_stay_when_it_is_closed(opened):
     row(opened, 14).click()
     opened.select_option("#by-failure", "passed")
@@ -211,6 +215,7 @@ def test_the_list_is_worst_first_and_can_be_ordered_otherwise(opened):
     assert set(numbers(opened)[-2:]) == {4, 7}  # not measured
 
 
+@pytest.mark.slow
 def test_keys_move_open_close_filter_and_explain(opened):
     opened.keyboard.press("j")
     assert opened.evaluate("document.activeElement.id") == "rows"
@@ -238,6 +243,7 @@ def test_keys_move_open_close_filter_and_explain(opened):
     assert opened.locator("#keys-shown").is_hidden()
 
 
+@pytest.mark.slow
 def test_escape_empties_the_text_field_and_then_leaves_it_to_the_keys(opened):
     opened.fill("#by-q", "sockets by")
     until(opened, "location.hash.includes('sockets')")
@@ -252,6 +258,7 @@ def test_escape_empties_the_text_field_and_then_leaves_it_to_the_keys(opened):
     assert opened.input_value("#by-q") == ""
 
 
+@pytest.mark.slow
 def test_a_fresh_list_begins_at_its_first_row_and_an_open_case_keeps_its_place(tabs, tmp_path):
     many = write_html(_many(300), tmp_path / "r.html")
     page = tabs(viewport={"width": 1200, "height": 800})
@@ -306,6 +313,7 @@ def test_focus_is_seen_on_the_list(opened):
     assert row(opened, 5).evaluate("e => e.classList.contains('active')")
 
 
+@pytest.mark.slow
 def test_a_click_on_a_claim_shows_its_finding_below_the_answer(at):
     page = at("case=14", viewport={"width": 1280, "height": 800})
     for kind, number, marked in (
@@ -336,6 +344,7 @@ def test_support_is_told_by_signs_not_by_colour_alone(at):
     assert first.get_attribute("aria-label").endswith("(claim 1, contradicted)")
 
 
+@pytest.mark.slow
 def test_a_case_shows_everything_that_is_known_of_it(at):
     page = at("case=14")
     text = page.inner_text("#pane")
@@ -397,6 +406,7 @@ def test_marks_that_turn_or_hide_a_text_are_written_out(tabs, tmp_path):
     assert row(page, 1).locator(".question").inner_text() == "Is [U+202E]evil[U+200B] fine?"
 
 
+@pytest.mark.slow
 def test_heads_sort_by_their_column_and_turn_it_over(opened):
     head = opened.get_by_role("columnheader", name="Unsupported", exact=True)
     head.get_by_role("button").click()
@@ -474,6 +484,7 @@ def test_a_link_to_a_passage_of_a_case_opens_it_there(opened):
     assert opened.locator("details.lit").get_attribute("data-passage") == "2"
 
 
+@pytest.mark.slow
 def test_a_cause_in_the_table_shows_its_cases_and_a_second_click_does_so_again(opened):
     link = opened.locator("table.cards a[href='#failure=passed']")
     opened.click("nav a[href='#summary']")
@@ -561,6 +572,7 @@ def test_no_view_scrolls_sideways_on_a_small_phone(tabs, tmp_path, run):
         assert page.evaluate("document.documentElement.scrollWidth") == 320, view
 
 
+@pytest.mark.slow
 def test_every_case_fits_a_phone(at):
     page = at("", viewport={"width": 390, "height": 844})
     for number in range(1, 15):
@@ -577,6 +589,7 @@ def test_two_panes_stand_side_by_side_where_there_is_room(at):
     assert page.evaluate("document.documentElement.scrollWidth") == 1200
 
 
+@pytest.mark.slow
 def test_on_paper_the_list_is_plain_and_the_open_case_is_whole(at, tabs, tmp_path):
     page = at("failure=passed&case=14")
     page.emulate_media(media="print")
@@ -797,6 +810,7 @@ def test_a_long_reason_in_the_bias_audit_keeps_to_the_page(at):
     assert table.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+@pytest.mark.slow
 def test_cases_on_which_judge_and_people_disagree_are_filtered_and_say_so(at):
     """By hand from the labels of `people_documents`, with the judge at its threshold."""
     page = at("people=disagree")

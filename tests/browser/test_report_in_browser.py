@@ -50,6 +50,7 @@ def test_an_axis_of_many_groups_is_folded_and_fits_a_phone_open_or_not(tabs, tmp
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
+@pytest.mark.slow
 def test_a_mark_on_the_map_opens_its_case(opened):
     opened.click("nav a[href='#retrieval']")
     opened.get_by_text("Show the map").click()

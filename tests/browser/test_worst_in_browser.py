@@ -26,6 +26,7 @@ def told(page):
     return tuple(page.inner_text(f"#{one}") for one in ("shown", "elsewhere", "astray"))
 
 
+@pytest.mark.slow
 def test_it_says_how_many_are_here_and_where_all_of_them_are(at):
     page = at()
     section = page.inner_text(".partial").strip()
@@ -71,6 +72,7 @@ def test_a_text_is_found_here_and_perhaps_elsewhere(at):
     assert "others may fit; all are in cases.parquet." in told(page)[1]
 
 
+@pytest.mark.slow
 def test_where_all_that_fit_are_here_it_says_so(at):
     assert told(at("ids=3,6,9"))[:2] == ("3 of the worst 250", "All cases that fit are here.")
     assert told(at("failure=distracted"))[:2] == ("0 of the worst 250", "No case of the run fits.")
@@ -110,6 +112,7 @@ def test_a_value_that_only_cases_elsewhere_have_is_known(at):
     assert page.locator("#elsewhere b, #chosen b").count() == 0, "text stays text"
 
 
+@pytest.mark.slow
 def test_every_case_that_is_here_opens_with_its_own_body(at):
     """Of the misses the first 245 by number, and of what is fine the first five."""
     page = at()
@@ -120,6 +123,7 @@ def test_every_case_that_is_here_opens_with_its_own_body(at):
         assert told(page)[2] == ""
 
 
+@pytest.mark.slow
 def test_a_condition_names_a_column_of_the_table_and_quotes_its_value(at, report):
     said = at(f"category={quote(HOSTILE)}").inner_text("#elsewhere code")
     value = HOSTILE.replace("'", "''")

@@ -39,6 +39,7 @@ def planted(n=400, seed=1, **about):
     return held(verdicts, labels)["bias"]
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_hard_on_long_answers_is_found_out():
     found = planted(hard_on_long=True)
     assert found["length"]["coefficient"]["low"] > 0
@@ -140,6 +141,7 @@ def test_a_pull_to_longer_answers_is_found_within_questions():
     assert found["finding"] in bias_findings(CalibrationDocument.read(document).bias)
 
 
+@pytest.mark.slow
 def test_without_a_pull_nothing_is_found():
     found = [matched(planted_pairs(0.0, seed=seed))["p"] for seed in range(20)]
     assert sum(p < 0.05 for p in found) <= 3  # of 20, 1 expected
@@ -150,6 +152,7 @@ def test_the_model_that_answered_is_compared_the_same_way():
     assert found["preferred"] == matched(planted_pairs(0.3))["longer_preferred"]
 
 
+@pytest.mark.slow
 def test_the_interval_is_that_of_a_ratio_over_questions():
     """The variance is statsmodels' cluster-robust one, in Wilson's interval with Student's t."""
     api = pytest.importorskip("statsmodels.api")

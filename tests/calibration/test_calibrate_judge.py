@@ -175,6 +175,7 @@ def test_failed_verdicts_count_nowhere_and_are_told():
     assert "1 verdict failed and not counted: 1 x no JSON." in document["notes"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [1.2, -0.1, math.nan, "high", 97])
 def test_a_probability_that_cannot_be_makes_its_verdict_a_failed_one(wrong):
     verdicts, labels = table()
@@ -346,6 +347,7 @@ def relevance():
     return found.verdicts[:3000], found.labels[:3000]
 
 
+@pytest.mark.slow
 def test_agreement_on_graded_relevance_is_what_scikit_learn_and_scipy_say(relevance):
     metrics = pytest.importorskip("sklearn.metrics")
     from scipy import stats
@@ -373,6 +375,7 @@ def test_agreement_on_graded_relevance_is_what_scikit_learn_and_scipy_say(releva
     assert document["threshold"] == 0.5
 
 
+@pytest.mark.slow
 def test_the_kappa_of_people_and_model_on_trec_rag_is_the_known_one():
     found = imported("trec-rag", "judges", "rag25_human_vs_umbrela2.tsv")
     gold = settle_labels(read_labels(found.labels).items).gold

@@ -78,6 +78,7 @@ def two_annotators(n, share, wrong, seed):
     return verdicts, labels
 
 
+@pytest.mark.slow
 def test_the_error_of_two_annotators_is_estimated_and_taken_out():
     """With 10% error and 300 labels the truth was inside in 0.20 of runs."""
     inside, errors = [0, 0], []
@@ -145,6 +146,7 @@ def test_scores_that_do_not_vary_give_nothing_to_plan_with():
     assert found["corrected"]["prediction_powered"]["value"] == 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [3, 6, 12, 30])
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_a_few_labels_never_say_that_one_is_enough(n, wrong):

@@ -39,6 +39,7 @@ def overconfident():
     return pairs_of(good.tolist(), (1 / (1 + np.exp(-3 * z))).tolist())
 
 
+@pytest.mark.slow
 def test_brier_and_calibration_error_are_those_of_scikit_learn(overconfident):
     metrics = pytest.importorskip("sklearn.metrics")
     good = [pair.good for pair in overconfident]
@@ -47,6 +48,7 @@ def test_brier_and_calibration_error_are_those_of_scikit_learn(overconfident):
     assert found["brier"].value == pytest.approx(metrics.brier_score_loss(good, chance))
 
 
+@pytest.mark.slow
 def test_recalibration_mends_what_is_overconfident(overconfident):
     before = probability_measures(overconfident, seed=0)
     found = recalibrate(overconfident, seed=0)
@@ -134,6 +136,7 @@ def test_a_two_by_two_table_gives_the_log_odds_ratio_with_half_a_case_more():
     assert found.coefficient.value / np.std(number) == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_many_cases_give_what_maximum_likelihood_gives():
     sm = pytest.importorskip("statsmodels.api")
     generator = np.random.default_rng(5)

@@ -58,6 +58,7 @@ def test_without_hashes_there_is_one_warning():
     assert sum(UNVERIFIED in note for note in document["notes"]) == 1
 
 
+@pytest.mark.slow
 def test_verdicts_of_a_file_know_their_answers_too():
     verdicts, labels = table()
     with_answers = [{**row, "answer": f"Of {row['case_id']}."} for row in verdicts]
@@ -104,6 +105,7 @@ def labelled(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_every_label_file_has_the_hash(labelled, tmp_path):
     """Found: annotate --export dropped what was labelled."""
     hashes = {f"c{n}": answer_hash(f"Answer {n}.") for n in range(SIZE)}

@@ -380,6 +380,7 @@ def test_a_second_chart_of_a_measure_is_the_same_event_while_the_first_alarm_las
     assert group_alarms([ended, soon]) == [[ended], [soon]]
 
 
+@pytest.mark.slow
 def test_false_alarms_of_the_paired_test_are_rare(monkeypatch):
     """By the benchmark's own simulation, in few histories."""
     from canary_run_length import NOISE, paired_false_alarms

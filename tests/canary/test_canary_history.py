@@ -28,6 +28,7 @@ def enter(path, *runs):
         return [history.enter(run)[0] for run in runs]
 
 
+@pytest.mark.slow
 def test_an_alarm_comes_with_its_suspect_and_recovers(path):
     steady = [finished(n) for n in range(12)]
     edited = {"d1": "y", "d2": "z"}
@@ -55,6 +56,7 @@ def test_degraded_canaries_are_named_with_their_owner_and_what_was(path):
     ]
 
 
+@pytest.mark.slow
 def test_news_is_kept_for_the_webhook_once_an_alarm_and_once_a_recovery(path):
     runs = [finished(n, notify=True) for n in range(12)]
     runs += [finished(12 + n, ill=range(8), notify=True) for n in range(6)]
@@ -196,6 +198,7 @@ with history.CanaryHistory(Path(sys.argv[1])) as file:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_a_process_killed_while_it_enters_a_run_leaves_no_half_of_it(path):
     enter(path, finished(0))

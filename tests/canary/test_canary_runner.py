@@ -158,6 +158,7 @@ def test_what_hangs_and_what_raises_is_not_measured_and_no_zero():
     assert made.values["errors"] == pytest.approx(2 / 3)
 
 
+@pytest.mark.slow
 def test_an_app_that_always_hangs_is_bounded_by_the_deadline():
     never = threading.Event()
     items = [asks(f"q{n}") for n in range(50)]

@@ -227,6 +227,7 @@ def test_an_alarm_is_delivered_signed_and_only_once(history, hook, monkeypatch):
     assert len(hook.got) == 1
 
 
+@pytest.mark.slow
 def test_what_does_not_arrive_waits_and_arrives_in_its_order(history, hook):
     hook.status = 503
     to = webhook_from_options(hook.url, None)
@@ -254,6 +255,7 @@ def test_what_is_refused_for_good_does_not_wait(history, hook, status):
     assert f"status {status}" in kept["error"]
 
 
+@pytest.mark.slow
 def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history, hook):
     for number in range(13, 60):  # until it has recovered
         history.enter(finished(number, notify=True))
@@ -270,6 +272,7 @@ def test_what_is_refused_for_good_is_kept_as_failed_and_holds_nothing_up(history
     assert notify(history, "main", webhook_from_options(hook.url, None), ONCE) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", [302, 408, 425, 429, 500, 503])
 def test_what_may_be_taken_another_time_waits(history, hook, status):
     hook.status = status

@@ -99,6 +99,7 @@ def test_a_query_engine_has_searches_prompt_and_answer(llama):
     assert trace.notes == ()
 
 
+@pytest.mark.slow
 def test_cases_at_once_keep_apart(llama):
     cases = [WHEN, PETS] * 4
     traces = watch(query_engine(llama), *cases)
@@ -106,6 +107,7 @@ def test_cases_at_once_keep_apart(llama):
     assert all(len(trace.calls) == 1 for trace in traces)
 
 
+@pytest.mark.slow
 def test_a_retriever_alone_has_no_answer(llama):
     (trace,) = watch(llama[0])
     assert retrieved(trace)[0] == ("times", FERRY)
@@ -352,6 +354,7 @@ def test_a_pipeline_that_only_searches(haystack):
     assert (trace.answer, trace.error) == (None, None)
 
 
+@pytest.mark.slow
 def test_what_a_ranker_drops_is_not_in_the_prompt(haystack):
     (trace,) = watch(haystack(ranker=True), Case(id="both", question="Do dogs like the ferry?"))
     assert len(trace.prompted) == 1
@@ -359,6 +362,7 @@ def test_what_a_ranker_drops_is_not_in_the_prompt(haystack):
     assert trace.prompted[0] == trace.retrieved[0].id
 
 
+@pytest.mark.slow
 def test_a_template_that_cuts_the_documents_shows_their_parts(haystack):
     cut = "{% for d in documents %}- {{ d.content[:50] }}\n{% endfor %}Question: {{ question }}"
     (trace,) = watch(haystack(template=cut, more=MORE))
@@ -569,6 +573,7 @@ def test_what_was_wrapped_before_wrapping_failed_is_put_back():
     assert vars(Other)["find"] is theirs
 
 
+@pytest.mark.slow
 def test_cases_that_share_a_memory_take_turns(llama):
     from llama_index.core.llms import ChatMessage
     from llama_index.core.memory import Memory

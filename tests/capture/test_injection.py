@@ -121,6 +121,7 @@ def app_of_kind(store):
     return apps(store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_app_answers_from_what_it_is_handed(app_of_kind, kind):
     trace, asked = replayed(app_of_kind[kind])

@@ -147,6 +147,7 @@ def test_a_graph_that_was_not_compiled(folder):
     assert ".compile()" in refused("graph.py:app", folder)
 
 
+@pytest.mark.slow
 def test_loading_and_watching_import_no_langchain_before_there_is_an_app():
     code = (
         "import sys, misslink.capture; misslink.record_retrieval('q', 5);"  # no evaluation records it

@@ -134,6 +134,7 @@ class TestKindsOfApp:
         assert len(trace.retrieved) == 2
         assert own.seen == 1
 
+    @pytest.mark.slow
     def test_agent_with_a_retriever_tool(self, store):
         agents = pytest.importorskip("langchain.agents")
         retriever = store.as_retriever(search_kwargs={"k": 2})
@@ -146,6 +147,7 @@ class TestKindsOfApp:
         assert trace.answer == ANSWER
         assert (trace.usage.prompt_tokens, trace.usage.completion_tokens) == (70, 5)
 
+    @pytest.mark.slow
     def test_tool_that_searches_the_store_itself(self, store):
         agents = pytest.importorskip("langchain.agents")
 
@@ -163,6 +165,7 @@ class TestKindsOfApp:
         assert set(trace.prompted) == set(ids(trace))
         assert trace.retrieved[0].score is not None
 
+    @pytest.mark.slow
     def test_tool_that_hands_out_documents_from_elsewhere(self):
         agents = pytest.importorskip("langchain.agents")
 
@@ -179,6 +182,7 @@ class TestKindsOfApp:
             ("fish", "look_up", ("trout",)),  # a search, although it found nothing new
         ]
 
+    @pytest.mark.slow
     def test_agent_that_remembers_starts_each_case_anew(self):
         agents = pytest.importorskip("langchain.agents")
         from langgraph.checkpoint.memory import InMemorySaver
@@ -486,6 +490,7 @@ class TestTrouble:
         def __str__(self):
             raise RuntimeError
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("timeout", [None, 30])
     @pytest.mark.parametrize("is_async", [False, True])
     @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def kept():
     return json.loads(Path("run/audit.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_an_honest_judge_is_moved_by_nothing_and_a_second_audit_costs_nothing(audit, judge_server):
     """Base questions are those of the run; per case two fillers, two orders, one repeat."""
     before = judge_server.answered
@@ -81,6 +82,7 @@ def test_a_judge_that_fails_altogether_keeps_nothing(misslink, run, judge_server
     assert not Path("run/audit.json").exists()
 
 
+@pytest.mark.slow
 def test_a_spent_budget_is_told_and_more_of_it_goes_on(audit, judge_server):
     out = audit("--judge-option", "max-calls=12")
     assert "questions were not asked because the budget or the time is used up" in out
@@ -91,6 +93,7 @@ def test_a_spent_budget_is_told_and_more_of_it_goes_on(audit, judge_server):
     assert kept()["metrics"]["faithfulness"]["again"]["n"] == CASES
 
 
+@pytest.mark.slow
 def test_a_dry_run_asks_nothing_and_names_what_would_be_asked(audit, judge_server):
     before = judge_server.answered
     found = json.loads(audit("--dry-run", "--json", *PRICES))
@@ -102,6 +105,7 @@ def test_a_dry_run_asks_nothing_and_names_what_would_be_asked(audit, judge_serve
     assert kept()["usage"]["calls"] == found["calls"]
 
 
+@pytest.mark.slow
 def test_against_another_run_the_order_of_answers_is_swapped(
     audit, evaluate, misslink, judge_server
 ):
@@ -135,6 +139,7 @@ def test_a_judge_that_cannot_compare_is_refused_before_it_is_asked_anything(miss
     assert "cannot compare two answers" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -149,6 +154,7 @@ def test_mistakes_are_told_in_a_sentence(audit, options, said, judge_server):
     assert judge_server.answered == before
 
 
+@pytest.mark.slow
 def test_the_table_fits_eighty_columns(audit, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = audit().splitlines()

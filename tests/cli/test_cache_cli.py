@@ -120,6 +120,7 @@ def test_export_over_the_cache_or_into_nowhere_is_refused(cache, kept):
     assert "give another path" in err
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_is_no_mistake(kept):
     script = "from misslink.cli.main import main; main()"
     command = [sys.executable, "-c", script, "cache", "export"]

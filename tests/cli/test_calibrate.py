@@ -125,6 +125,7 @@ def test_a_calibration_on_other_labels_is_replaced_with_a_note(misslink, harbour
     assert note in misslink(*given, "--json")[2]
 
 
+@pytest.mark.slow
 def test_labels_that_do_not_count_or_may_not_are_said_without_verbose(misslink, harbour):
     """Found: n was smaller, or as if all were well, and the count stood under --verbose alone."""
     labels, n = labelled(harbour)
@@ -139,6 +140,7 @@ def test_labels_that_do_not_count_or_may_not_are_said_without_verbose(misslink, 
     assert f"Labels of other answers left out: {len(others)}." in said
 
 
+@pytest.mark.slow
 def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink, harbour):
     labels, _ = labelled(harbour)
     by_run = json.loads(misslink("calibrate", harbour, "--labels", labels, "--json")[1])
@@ -148,6 +150,7 @@ def test_the_verdicts_of_a_run_folder_as_a_file_give_the_same_agreement(misslink
     assert {name: by_file[name] for name in same} == {name: by_run[name] for name in same}
 
 
+@pytest.mark.slow
 def test_hostile_names_do_not_reach_the_terminal_as_they_are(misslink, harbour):
     labels, _ = labelled(harbour)
     with Path(labels).open(encoding="utf-8", newline="") as file:

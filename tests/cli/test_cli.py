@@ -290,6 +290,7 @@ print(sorted(heavy & set(sys.modules)), time.process_time())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "more"),
     [

@@ -22,6 +22,7 @@ def settings():
     return write
 
 
+@pytest.mark.slow
 def test_settings_are_defaults_and_options_replace_them(misslink):
     copy_example("ferry", Path())
     Path("misslink.toml").write_text(

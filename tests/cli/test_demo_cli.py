@@ -40,6 +40,7 @@ def test_it_writes_both_reports_and_ends_with_their_comparison(misslink):
     assert out.splitlines()[-1] == "reports/demo/compared.html"
 
 
+@pytest.mark.slow
 def test_it_runs_again_and_prints_one_json_document(misslink):
     misslink("demo", "--judge", "heuristic")
     code, out, _ = misslink("demo", "--judge", "heuristic", "--json")

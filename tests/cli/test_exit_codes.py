@@ -65,11 +65,13 @@ def test_a_full_disk_under_stdout_is_2_also_where_the_gate_passes(folder, comman
     assert "standard output: No space left on device" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_stdout_is_2_before_anything_is_paid_for(folder):
     done = shell(f"{PASSES} >&-")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_closed_stderr_leaves_the_document_alone(folder):
     done = shell(f"{PASSES} 2>&-")
     assert done.returncode == 0
@@ -86,6 +88,7 @@ def test_a_working_folder_that_is_gone_is_2(folder):
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_a_name_that_is_not_utf_8_is_2_before_anything_is_paid_for(folder):
     done = shell("misslink evaluate app.py:app --goldset g.jsonl --out $(printf 'r\\377')")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -140,6 +143,7 @@ def test_what_no_command_expects_is_never_1(monkeypatch, capsys, error, code, sa
     assert ("Traceback" in told) is isinstance(error, KeyError)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_command_without_a_judge_is_130(folder):
     os.mkfifo("gold.jsonl")
     process = subprocess.Popen(

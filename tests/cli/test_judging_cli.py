@@ -84,6 +84,7 @@ def test_a_dry_run_without_a_folder_says_how_its_answers_are_used(misslink, judg
     assert [path.name for path in Path("reports").iterdir()] == [Path(told[1]).name]
 
 
+@pytest.mark.slow
 def test_max_calls_is_never_passed_and_the_same_command_goes_on(evaluate, judge_server):
     short_cases(8)
     capped = ("--judge-option", "max-calls=3", "--concurrency", "4")
@@ -150,6 +151,7 @@ def completion_cost(body):
     return (prompt + 4 * (len(json.dumps(honest(body))) // 4)) / 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pace",
     [
@@ -196,7 +198,7 @@ def test_a_server_that_dies_costs_nothing_that_was_paid(evaluate, judge_server):
     ("number", "code", "patient"),
     [
         (signal.SIGINT, 130, True),
-        (signal.SIGTERM, 143, True),
+        pytest.param(signal.SIGTERM, 143, True, marks=pytest.mark.slow),
         pytest.param(signal.SIGHUP, 129, True, marks=pytest.mark.slow),
         pytest.param(signal.SIGINT, 130, False, marks=pytest.mark.slow),
     ],

@@ -28,6 +28,7 @@ def test_a_prompt_that_does_not_fence_is_refused_with_its_line(evaluate, judge_s
     assert (judge_server.calls, app_was_asked()) == ([], 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -144,6 +144,7 @@ def test_links_by_an_earlier_calibration_are_told_with_the_way_to_the_new_one(
     assert stored.linking_inputs != manifest_of(linked).calibration.linking_inputs
 
 
+@pytest.mark.slow
 def test_evaluate_prints_the_corrected_share_and_by_what(misslink, given):
     file = lines("l.jsonl", [*labels(), *labels(metric="correctness")])
     code, out, err = misslink(

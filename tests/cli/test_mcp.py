@@ -106,6 +106,7 @@ def test_an_agent_goes_from_the_summary_to_a_case_and_reads_texts_as_data(runs, 
     assert compared.structured_content["metrics"].keys() == {"fully_faithful"}
 
 
+@pytest.mark.slow
 def test_mistakes_are_errors_of_a_tool_in_one_sentence(runs, asked):
     _, _, replies = asked
     assert [reply.is_error for reply in replies] == [True] * len(replies)

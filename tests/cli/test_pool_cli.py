@@ -115,6 +115,7 @@ def test_where_no_pool_can_lie_no_retriever_is_asked(misslink, imports_forgotten
     assert Path("asked").exists()
 
 
+@pytest.mark.slow
 def test_a_judge_grades_on_request_and_is_measured(misslink, judge_server, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
 

@@ -64,6 +64,7 @@ def test_a_difference_is_a_unified_diff(tmp_path):
         run("diff", "examination", "--prompts", tmp_path)
 
 
+@pytest.mark.slow
 def test_what_a_folder_lacks_is_shown_to_come_from_the_built_in_prompts(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)

@@ -42,6 +42,7 @@ def test_a_judge_that_cannot_be_read_has_measured_nothing_and_that_is_exit_code_
         assert said.endswith("try it with  misslink judge ping")
 
 
+@pytest.mark.slow
 def test_what_a_server_says_does_not_move_the_cursor(attack, judge_server):
     """The reasons why verdicts are missing quote it."""
 
@@ -57,6 +58,7 @@ def test_what_a_server_says_does_not_move_the_cursor(attack, judge_server):
     assert "\x1b" not in out
 
 
+@pytest.mark.slow
 def test_the_words_of_the_table_are_explained_under_it_and_in_the_help(
     misslink, attack, monkeypatch
 ):
@@ -69,6 +71,7 @@ def test_the_words_of_the_table_are_explained_under_it_and_in_the_help(
         assert meaning in " ".join(out.split())
 
 
+@pytest.mark.slow
 def test_the_cap_is_never_passed_and_what_was_not_asked_is_told(attack, judge_server):
     everything = len(SUITE.cases) * (1 + len(SUITE.attacks))
     first = len(SUITE.cases) + 20

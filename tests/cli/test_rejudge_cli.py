@@ -3,9 +3,12 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from judged_app import JUDGE, app_was_asked, short_cases
 
 
+@pytest.mark.slow
 def test_a_run_is_judged_again_by_a_server_without_its_app(misslink, judge_server, monkeypatch):
     short_cases(4)
     code, _, err = misslink("evaluate", "app.py:app", "--goldset", "gold.jsonl", "--out", "main")

@@ -78,6 +78,7 @@ def asked():
     return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
 
+@pytest.mark.slow
 def test_json_is_one_document_and_the_run_folder_holds_it_too(misslink, write_run):
     code, out, err = misslink("replay", write_run(), "--json")
     assert code == 0, err
@@ -99,6 +100,7 @@ def test_json_is_one_document_and_the_run_folder_holds_it_too(misslink, write_ru
     assert Path("run/report.html").read_text(encoding="utf-8") != "before"
 
 
+@pytest.mark.slow
 def test_the_terminal_has_the_causal_fraction_first_and_the_placebo_beside(misslink, write_run):
     code, out, _ = misslink("replay", write_run())
     assert code == 0
@@ -113,6 +115,7 @@ def test_the_terminal_has_the_causal_fraction_first_and_the_placebo_beside(missl
     assert "Answers of the app: 24 new, 0 reused." in text
 
 
+@pytest.mark.slow
 def test_a_dry_run_counts_the_most_that_it_may_cost_and_calls_nothing(
     misslink, write_run, judge_server
 ):
@@ -225,6 +228,7 @@ def test_the_table_fits_80_columns(capsys, monkeypatch):
     assert ["placebo", "fixed", "62%", "[51,", "100]"] in rows
 
 
+@pytest.mark.slow
 def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, judge_server):
     name = write_run()
     judge_server.key = "another"
@@ -237,6 +241,7 @@ def test_an_outage_of_the_judge_loses_no_answer_of_the_app(misslink, write_run, 
     assert asked() == 24
 
 
+@pytest.mark.slow
 def test_a_function_that_builds_the_app_may_be_named(misslink, write_run, caplog):
     code, out, _ = misslink("replay", write_run(), "--app", "app.py:build", "--json")
     assert code == 0
@@ -247,6 +252,7 @@ def test_a_function_that_builds_the_app_may_be_named(misslink, write_run, caplog
     assert "the replay calls app.py:build" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("manifest", "options", "said"),
     [
@@ -272,6 +278,7 @@ def test_a_folder_that_is_no_run_is_told(misslink):
     assert "empty: this is not a run folder" in err
 
 
+@pytest.mark.slow
 def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write_run, monkeypatch):
     name = write_run()
     newer = read_run(write_run("newer", created="2026-11-23T00:00:00+00:00"))
@@ -291,6 +298,7 @@ def test_a_run_that_is_evaluated_anew_meanwhile_is_left_as_it_is(misslink, write
     assert Path("run/replays.jsonl").exists()  # what the app generated
 
 
+@pytest.mark.slow
 def test_what_another_command_put_in_meanwhile_stays(misslink, write_run, monkeypatch):
     name = write_run()
     put = SavedRun.save
@@ -321,6 +329,7 @@ def test_the_runs_judge_is_asked_where_the_run_asked_it(misslink, write_run, jud
     assert found["reason"].endswith("evaluate the run again, then replay")
 
 
+@pytest.mark.slow
 def test_the_runs_judge_keeps_its_temperature(misslink, write_run, judge_server):
     name = write_run(inputs={"judge_identity.temperature": "0.25"})
     calls = len(judge_server.calls)
@@ -328,6 +337,7 @@ def test_the_runs_judge_keeps_its_temperature(misslink, write_run, judge_server)
     assert {call.body["temperature"] for call in judge_server.calls[calls:]} == {0.25}
 
 
+@pytest.mark.slow
 def test_no_escape_sequence_of_an_app_reaches_the_terminal(misslink, write_run):
     Path("app.py").write_text(
         APP + "\ndef rude(question):\n    finder.invoke(question)\n"
@@ -341,6 +351,7 @@ def test_no_escape_sequence_of_an_app_reaches_the_terminal(misslink, write_run):
     assert "[2J bad [bold]" in out
 
 
+@pytest.mark.slow
 def test_where_a_run_of_traces_puts_its_question_may_be_said(misslink, write_run):
     Path("app.py").write_text(
         APP + '\ndef keyed(inputs):\n    return app(inputs["odd"])\n', encoding="utf-8"

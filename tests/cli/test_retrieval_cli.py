@@ -286,6 +286,7 @@ def test_clusters_widen_the_intervals_and_are_told(misslink, several):
     assert "Intervals resample the 6 clusters of 'document'." in out
 
 
+@pytest.mark.slow
 def test_several_runs_stand_side_by_side_with_every_test(misslink, several):
     from statsmodels.stats.multitest import multipletests
 

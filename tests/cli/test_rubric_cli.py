@@ -52,6 +52,7 @@ def test_a_criterion_is_judged_in_the_same_call(judged, judge_server):
     assert all(verdict["label"] == (verdict["value"] == 1) for verdict in judged.values())
 
 
+@pytest.mark.slow
 def test_another_question_is_another_run_and_no_criterion_the_same_prompt_as_ever(
     judged, evaluate, judge_server
 ):
@@ -126,6 +127,7 @@ def test_a_decision_model_gives_the_probability_of_a_criterion(evaluate, judge_s
     assert all(0 < line["probability"] < 1 for line in polite)
 
 
+@pytest.mark.slow
 def test_a_saved_run_is_judged_again_by_a_criterion(judged, misslink):
     again = ("rejudge", "run", "--judge", "openai:test-judge", "--metric", "rubric:polite.toml")
     code, out, err = misslink(*again, "--out", "again", "--json")
@@ -136,6 +138,7 @@ def test_a_saved_run_is_judged_again_by_a_criterion(judged, misslink):
     assert "polite" not in json.loads(out)["coverage"]
 
 
+@pytest.mark.slow
 def test_an_audit_has_the_criterion_and_leaves_its_padding_out(judged, misslink, judge_server):
     judge_server.calls.clear()
     code, out, err = misslink("judge", "audit", "run", "--metric", "rubric:polite.toml", "--json")

@@ -12,6 +12,7 @@ FIRST_LINE = "the first line must name the columns"
 SCORES = "case,metric,value\na,m,1\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

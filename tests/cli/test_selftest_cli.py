@@ -4,10 +4,13 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 from good_runs import K, good_run, good_traces
 from judged_app import JUDGE
 
 
+@pytest.mark.slow
 def test_a_run_gets_its_selftest_and_the_gate_reads_it(misslink):
     good_run(15, out="run")
     Path("gates.yaml").write_text(
@@ -33,6 +36,7 @@ def test_a_run_gets_its_selftest_and_the_gate_reads_it(misslink):
     assert json.loads(out) == json.loads(Path("other/selftest.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_a_forecast_makes_no_call(misslink, judge_server, monkeypatch):
     good_run(6, out="run")
     monkeypatch.setenv("OPENAI_BASE_URL", judge_server.url)
@@ -50,6 +54,7 @@ def test_a_forecast_makes_no_call(misslink, judge_server, monkeypatch):
     assert len(judge_server.calls) <= 5 + 1  # one finds out what the server supports
 
 
+@pytest.mark.slow
 def test_an_app_is_evaluated_first(misslink):
     gold, traces = good_traces(6)
     Path("gold.jsonl").write_text(
@@ -102,6 +107,7 @@ def test_a_gold_set_of_the_settings_makes_no_app_of_a_run(misslink):
     assert json.loads(out)["cases"] > 0
 
 
+@pytest.mark.slow
 def test_an_evaluation_by_the_heuristic_judge_plants_a_few(misslink):
     gold, traces = good_traces(9)
     for name, rows in (("gold.jsonl", gold), ("traces.jsonl", traces)):
@@ -121,6 +127,7 @@ def test_an_evaluation_by_the_heuristic_judge_plants_a_few(misslink):
     assert "Selftest" not in out
 
 
+@pytest.mark.slow
 def test_the_gate_does_not_decide_by_the_selftest_of_another_judge(
     misslink, judge_server, monkeypatch
 ):

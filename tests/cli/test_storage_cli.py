@@ -85,6 +85,7 @@ def test_a_run_by_urls_is_the_run_by_paths_and_every_reader_takes_it(misslink, i
         assert f"{url}: this run is in remote storage; copy it to this disk" in err
 
 
+@pytest.mark.slow
 def test_from_a_server_everything_is_read_and_its_password_written_nowhere(
     misslink, inputs, server
 ):

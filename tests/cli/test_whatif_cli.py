@@ -207,6 +207,7 @@ def test_a_result_that_cannot_be_kept_is_printed_first():
     assert "--out" not in str(found.exception)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("town", "imports_forgotten")
 def test_the_apps_own_ranking_is_read_for_the_check_of_a_larger_k():
     asked = ("--app", "app.py:chain", "--options", "k", "--passages", "6", "--check", "5")
@@ -382,6 +383,7 @@ def render_terminal():
     return shown.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("town")
 def test_one_number_stands_for_one_fix_in_every_view_before_and_after_what_if():
     gold = [

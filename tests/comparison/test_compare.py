@@ -74,6 +74,7 @@ def test_a_mean_that_is_no_share_has_d_z_and_no_mcnemar():
     assert metric["effect"]["value"] == pytest.approx(0.25 / 0.05**0.5)
 
 
+@pytest.mark.slow
 def test_holm_goes_over_the_metrics_of_a_family_and_all_runs():
     from statsmodels.stats.multitest import multipletests
 

@@ -141,6 +141,7 @@ def test_a_place_that_is_held_by_another_is_done_without(path, caplog, monkeypat
     expect_one_warning(caplog, path, "Another program is using")
 
 
+@pytest.mark.slow
 def test_several_processes_write_one_file_at_once(path):
     code = f"""
 import asyncio, sys

@@ -100,6 +100,7 @@ def test_a_server_that_speaks_as_openai_is_sent_texts_and_needs_no_key(monkeypat
         np.testing.assert_allclose(row[0], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "pasted", ["/chat/completions?tenant=a", "/embeddings/?tenant=a", "?tenant=a"]
 )

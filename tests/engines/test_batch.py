@@ -60,6 +60,7 @@ def garbled(body):
     return "No JSON at all." if len(asked) == 2 and odd else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [None, garbled])
 def test_the_run_is_that_of_the_local_engine_byte_for_byte(server, script):
     server.script = script
@@ -70,6 +71,7 @@ def test_the_run_is_that_of_the_local_engine_byte_for_byte(server, script):
     assert batches["usage"]["in_batches"] == batches["usage"]["calls"] - 1
 
 
+@pytest.mark.slow
 def test_replies_of_batches_and_live_ones_stand_in_for_each_other(server):
     run(server, "batches")
     run(server, "local", engine="local")
@@ -88,6 +90,7 @@ def test_repairs_and_second_questions_are_further_rounds(server):
     assert later == [2]
 
 
+@pytest.mark.slow
 def test_samples_of_a_question_go_out_together(server):
     run(server, "batches", repeats=3)
     assert [len(batch) for batch in server.questions] == [14 * 3 - 1]
@@ -144,6 +147,7 @@ def test_a_judge_without_batches_is_refused_and_the_others_named(server):
         misslink.evaluate(**options)
 
 
+@pytest.mark.slow
 def test_a_cascade_asks_its_dear_judge_in_batches(server):
     options = {"judge": "cascade:heuristic,openai:test-judge", "cascade_check": 1.0}
     run(server, "batches", **options)

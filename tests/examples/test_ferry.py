@@ -14,6 +14,7 @@ DECLINED = {"e-bike-charging", "pets"}  # questions that the corpus answers
 WRONG_REFERENCE = {"ship-age"}  # the gold set says 1999, and the passage 1998
 
 
+@pytest.mark.slow
 def test_no_right_answer_counts_as_failed_but_by_a_wrong_reference():
     run = evaluate(**load_example("ferry"), cache=None)
     failed = {link.case_id: link.owner for link in run.links if link.failure != "passed"}
@@ -21,6 +22,7 @@ def test_no_right_answer_counts_as_failed_but_by_a_wrong_reference():
     assert {case for case, owner in failed.items() if owner == "gold_set"} == WRONG_REFERENCE
 
 
+@pytest.mark.slow
 @pytest.mark.source
 def test_the_judge_of_the_guide_judges_every_answer(tmp_path, monkeypatch):
     guide = (ROOT / "docs/how-to/write-your-own-judge.md").read_text(encoding="utf-8")

@@ -117,6 +117,7 @@ def test_the_table_has_each_retriever_by_each_stage_with_intervals(example, ran)
     assert text.count("**") == 2, "one sentence is recommended"
 
 
+@pytest.mark.slow
 def test_the_table_is_what_the_runs_and_the_log_say(example, ran):
     out, text = ran
     result = json.loads((out / "result.json").read_text("utf-8"))
@@ -128,6 +129,7 @@ def test_the_table_is_what_the_runs_and_the_log_say(example, ran):
     assert f"| {split['metrics']['task_done']['variant']['value']:.2f} [" in row
 
 
+@pytest.mark.slow
 def test_every_request_is_in_the_log_as_the_split_assigned_it(example, ran, cases):
     from misslink.live.log import read_live
 

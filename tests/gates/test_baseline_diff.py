@@ -212,6 +212,7 @@ def test_the_default_compares_the_loss_itself_with_the_margin(tmp_path, marks, l
     assert outcome.document()["regression"] == pytest.approx(loss)
 
 
+@pytest.mark.slow
 def test_error_rates_at_the_margin(monkeypatch):
     """By the benchmark's own simulation, in few rounds."""
     from gate_errors import MARGIN, count_failures

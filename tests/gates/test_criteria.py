@@ -50,6 +50,7 @@ def test_new_failures_stand_in_a_list_and_in_a_mapping(tmp_path):
 ONE = "gates:\n  - {name: a, metric: recall@5, "
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -59,6 +59,7 @@ def test_every_estimate_of_the_summary_comes_back_exactly(which, request):
         assert metric_value(run, path).estimate.model_dump() == expected, path
 
 
+@pytest.mark.slow
 def test_every_known_name_is_answered_by_the_mean_of_its_cases(harbour):
     names = known_metric_names(harbour)
     assert {"recall@2", "fully_faithful", "link.failures.passed", "coverage.faithfulness"} <= {
@@ -74,6 +75,7 @@ def test_every_known_name_is_answered_by_the_mean_of_its_cases(harbour):
             assert value.estimate.value is not None or value.estimate.reason, name
 
 
+@pytest.mark.slow
 def test_a_path_into_a_level_is_its_metric(harbour):
     assert metric_value(harbour, " generation.fully_faithful ").name == "fully_faithful"
     assert metric_value(harbour, "retrieval.recall@7").name == "recall@7"

@@ -28,6 +28,7 @@ STUFF = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_precision_and_recall_on_planted_data():
     """1,050 planted values of 7 kinds in 8 sentences, and 16 texts that only look like some."""
     found, missed, wrong_kind = Counter(), [], []

@@ -156,6 +156,7 @@ class TestChroma:
             path.chmod(0o555 if path.is_dir() else 0o444)
         assert len(read(f"chroma:{copy}:docs")) == 1_501
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("end", "said"),
         [

@@ -107,6 +107,7 @@ def _nodes():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "printed",
     [
@@ -324,6 +325,7 @@ def test_a_run_folder_is_traces_and_cases(tmp_path):
     assert other.summary["retrieval"]["recall@5"]["value"] is None
 
 
+@pytest.mark.slow
 def test_a_hostile_text_that_looks_like_a_printed_document_takes_bounded_time():
     began = time.process_time()
     for text in ("' metadata={" * 40_000, "' metadata={}" * 40_000 + "x", "'\n" * 200_000 + "x"):

@@ -95,6 +95,7 @@ def check(rows, tmp_path, query=QUESTION):
     return trace
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["retriever", "tool"])
 def test_runs_of_the_langsmith_client(server, tmp_path, kind):
     langsmith = pytest.importorskip("langsmith")

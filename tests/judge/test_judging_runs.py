@@ -59,6 +59,7 @@ def wavering(sure):
     return script
 
 
+@pytest.mark.slow
 def test_a_judge_that_wavers_is_asked_three_times_and_said_to_waver(evaluate, judge_server):
     short_cases(4)
     judge_server.script = wavering(lambda question: "town 0 " in question or "town 1 " in question)
@@ -108,6 +109,7 @@ def test_of_a_cascade_the_dear_judge_sees_what_the_cheap_one_is_unsure_of(evalua
     assert [verdict["value"] for verdict in faithfulness()] == [1.0, 0.0] * 3
 
 
+@pytest.mark.slow
 def test_german_prompts_are_asked_in_german_and_told_apart(evaluate, judge_server):
     short_cases(2)
     evaluate()

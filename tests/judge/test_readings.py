@@ -106,6 +106,7 @@ def change(file, sql):
         database.execute(sql)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["heuristic", "scripted"])
 def test_the_verdicts_are_the_same_bytes_with_and_without_stored_readings(judged, read, spec):
     spec = spec if spec == "heuristic" else ScriptedJudge(said)

@@ -150,6 +150,7 @@ def test_a_judge_without_the_check_is_reachable(lone):
     assert lone == [None]
 
 
+@pytest.mark.slow
 def test_judges_import_no_client_and_no_heavy_package_before_they_are_asked():
     code = """
 import sys

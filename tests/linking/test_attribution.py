@@ -478,6 +478,7 @@ def test_a_passage_that_states_the_reference_clears_the_gold_set(reference, fail
     assert world.link().failure == failure
 
 
+@pytest.mark.slow
 def test_a_passage_that_a_search_finds_has_its_rank_in_the_app_s_own_retriever():
     texts = {
         "cafe": "What does the cafe on board sell?",

@@ -82,6 +82,7 @@ def test_a_planted_miss_has_its_subtype_and_its_true_rank(told, fault):
     assert (min(ranks) >= 30) is (fault != "dropped")
 
 
+@pytest.mark.slow
 def test_a_passage_that_is_not_in_the_index_is_said_not_to_be_and_has_no_rank(told):
     """The app's retriever is somebody's own; the store that it searches is listed all the same."""
     missed = [m for each in told if each.fault.name == "not_indexed" for m in each.link.missed]
@@ -104,6 +105,7 @@ def test_the_bench_sees_a_judge_that_errs(broken):
     assert not wrong & easy
 
 
+@pytest.mark.slow
 def test_a_plant_that_does_not_stand_is_told_and_not_measured(broken):
     place, plant = next(iter(broken.plants.items()))
     meant = "miss" if plant.retrieval != "miss" else "hit"
@@ -125,6 +127,7 @@ def test_a_judge_that_knows_the_facts_gives_every_kind_its_mode_and_owner():
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_each_failure_names_its_passage_and_quote_or_says_that_none_is_there():
     no_passage = {"context_insufficient", "nothing_in_corpus", "answered", "from_memory"}
     quoted = {"contradicts_context", "gold_suspect", "conflicting_sources", "distracted"}
@@ -146,6 +149,7 @@ def test_owners_hold_with_a_judge_that_errs():
     assert meets_target("noisy oracle", results)
 
 
+@pytest.mark.slow
 def test_without_labels_owners_and_missed_passages_are_found():
     results = [
         result

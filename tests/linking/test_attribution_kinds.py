@@ -35,6 +35,7 @@ def test_there_are_at_least_thirty_kinds_with_ten_cases_in_ten_domains():
     assert len({case.case_id for _, case in planted()}) * len(WORLDS) == len(planted())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_needs_are_lost_where_they_were_planted(kind):
     for app, case in planted():

@@ -265,6 +265,7 @@ class FactJudge(OracleJudge):
         return Reply(ask.schema.model_validate(reply.parsed.model_dump()), raw="")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_owner_the_mode_and_the_passage_are_those_that_a_reader_would_name(name):
     corpus, gold, seen, claims, reference, (failure, shown, also) = SCENARIOS[name]

@@ -100,6 +100,7 @@ def prompts_of(server):
     return [call.body["messages"][-1]["content"] for call in server.calls if call.status == 200]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", [None, "de"])
 def test_a_server_says_what_each_claim_needed_by_its_number_and_quote(judge_server, language):
     missed = [lost("gulls", GULLS), lost("opened", HARBOUR), lost("ferry", FERRY, rank=9)]
@@ -513,6 +514,7 @@ def clapnq():
                 yield claim, row["contexts"], row["question"]
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(("source", "count"), [(ragtruth, 1294), (begin, 198), (clapnq, 411)])
 def test_at_most_2_percent_of_related_pairs_are_lost_and_most_others_are_spared(source, count):

@@ -177,6 +177,7 @@ def measured(world, asked):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "miss_type", "told"),
     [

@@ -154,6 +154,7 @@ def test_words_that_no_passage_has_blame_the_index_where_the_answer_uses_nothing
     assert [miss.passage_id for miss in run.links[2].missed] == ["nord"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CLAPNQ.exists(), reason=f"{CLAPNQ} is not there")
 def test_references_that_people_wrote_are_found_in_their_passage_and_in_no_other():
     rows = [json.loads(line) for line in CLAPNQ.read_text(encoding="utf-8").splitlines()]

@@ -36,6 +36,7 @@ def test_a_variant_that_fails_never_reaches_the_user(path, broken):
     assert {e.error for e in exposures} in ({"B: ValueError"}, {"B: NoAnswerError"})
 
 
+@pytest.mark.slow
 def test_a_variant_that_hangs_is_left_and_then_not_asked(path, hangs):
     router = Router({"A": str.lower, "B": hangs}, ALL_B, log=path, timeout_s=0.01)
     assert every_way(router, "HELLO", of("u")) == ["hello"] * 6

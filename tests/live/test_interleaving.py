@@ -46,6 +46,7 @@ def ids(documents):
     return [document.id for document in documents]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [1.0, 0.6], ids=["everywhere", "above all at the top"])
 @pytest.mark.parametrize(
     ("first", "second"),

@@ -72,6 +72,7 @@ def test_a_better_variant_within_its_guardrails_is_shipped(path):
     json.dumps(found, allow_nan=False)
 
 
+@pytest.mark.slow
 def test_a_worse_variant_and_one_that_breaks_a_guardrail_are_not(path, tmp_path):
     simulated(path, 1500, (0.7, 0.4))
     assert report(path)["verdict"]["decision"] == "keep"
@@ -108,6 +109,7 @@ def test_a_broken_sample_ratio_stops_everything(path):
     assert "A 300 (expected 450)" in found["verdict"]["sentence"]
 
 
+@pytest.mark.slow
 def test_offline_and_live_that_disagree_are_told(path, tmp_path):
     simulated(path, 1500, (0.4, 0.7))
     a, b = summary(tmp_path / "a", fully_faithful=0.9), summary(tmp_path / "b", fully_faithful=0.6)
@@ -132,6 +134,7 @@ def offline_run(folder, found, questions="Why {}?"):
     return folder
 
 
+@pytest.mark.slow
 def test_runs_over_the_same_questions_are_compared_case_by_case(path, tmp_path):
     simulated(path, 300, (0.4, 0.7))
     a = offline_run(tmp_path / "a", range(6))
@@ -356,6 +359,7 @@ def test_a_trend_while_a_ramp_grows_is_no_difference(path, linear):
     assert any("Requests are weighted" in note for note in found["notes"])
 
 
+@pytest.mark.slow
 def test_a_difference_while_a_ramp_grows_is_found_at_its_size(path):
     told = report(ramped(path, 0.2))["comparisons"][0]["metrics"]["satisfaction"]
     assert told["winner"] == "variant"

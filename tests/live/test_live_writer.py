@@ -64,6 +64,7 @@ def test_flush_has_written_when_it_returns_and_close_may_be_followed_by_more(pat
     assert ids(path) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_two_processes_write_one_log(path):
     code = (
         "import sys\n"

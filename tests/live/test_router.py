@@ -44,6 +44,7 @@ def test_a_unit_gets_the_same_variant_by_every_face(path):
     }
 
 
+@pytest.mark.slow
 def test_hundreds_of_requests_at_once_are_all_logged_and_not_mixed(path):
     def answers(name):
         def ask(question):

@@ -57,6 +57,7 @@ def test_not_more_run_at_once_than_allowed():
     assert 1 <= most[0] <= 3
 
 
+@pytest.mark.slow
 def test_what_fails_hangs_or_cannot_be_told_holds_nothing_up(caplog):
     shadows, told = ShadowPool(ShadowOptions(concurrency=1, timeout_s=1)), Told(3)
     let_go = threading.Event()

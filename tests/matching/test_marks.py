@@ -60,6 +60,7 @@ def test_what_is_left_stands_at_its_places_in_the_text(text):
         assert text[left:right] == plain.text[start]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["*", "\n", " ", "[", "|", "<think>", "doc ", "Sources:\n- a\n", "| a |\n", "# ", "_", "`"],

@@ -97,6 +97,7 @@ def test_the_same_verdicts_keep_their_calibrations_and_their_audit(place, docume
     assert not [one for one in caplog.messages if "are not reused" in one]
 
 
+@pytest.mark.slow
 def test_other_answers_keep_neither_and_one_warning_says_how_to_make_them_anew(place, caplog):
     again = evaluated(*place, bad=3)
     assert (again.calibration, again.audit) == (None, None)
@@ -109,6 +110,7 @@ def test_other_answers_keep_neither_and_one_warning_says_how_to_make_them_anew(p
     assert f"misslink calibrate {run} --metric faithfulness  and" in said
 
 
+@pytest.mark.slow
 def test_a_calibration_holds_by_metric(place, documents, caplog):
     """That of verdicts which are others now goes, and that of the same ones stays."""
     calibration, audit = documents

@@ -104,6 +104,7 @@ def test_it_is_evaluate_calibrate_and_evaluate_again(tmp_path, cache, in_one_go,
         assert one["others"].keys() == {"correctness"}
 
 
+@pytest.mark.slow
 def test_the_links_go_by_it_and_the_run_keeps_it(in_one_go):
     assert in_one_go.manifest["calibration"]["metric"] == "faithfulness"
     assert in_one_go.calibration["by_exposure"]["all"]["sensitivity"]["n"] > 0
@@ -121,6 +122,7 @@ def test_a_run_of_other_labels_is_another_run(tmp_path, cache):
         evaluated(labels=labels(cases=range(SIZE - 1)), **given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "note"),
     [
@@ -170,6 +172,7 @@ def test_labels_that_cannot_be_meant_stop_it_before_anything_is_asked(tmp_path, 
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_labels_of_unknown_cases_are_left_out_where_that_is_said(cache, in_one_go):
     run = evaluated(labels=[*labels(), STRANGER], known_only=True, cache=cache)
     assert run.links == in_one_go.links

@@ -43,6 +43,7 @@ def test_a_suite_has_every_failed_case_with_its_owner(ferry):
         assert rows[name]["epoch"]["rules"]
 
 
+@pytest.mark.slow
 def test_judged_again_without_the_app_each_case_has_the_same_owner_every_time(ferry):
     folder, run, _ = ferry
     before = {link.case_id: (link.owner, link.failure) for link in run.links if link.failed}
@@ -54,6 +55,7 @@ def test_judged_again_without_the_app_each_case_has_the_same_owner_every_time(fe
         assert {link.case_id: (link.owner, link.failure) for link in again.links} == before
 
 
+@pytest.mark.slow
 def test_the_passages_are_found_by_text_where_the_index_was_made_again_with_other_ids(ferry):
     folder, run, _ = ferry
     missed = {link.case_id for link in run.links if link.retrieval == "miss"}
@@ -169,6 +171,7 @@ def test_a_row_of_another_format_is_one_sentence(ferry, changed, field, given):
     assert refused.value.field == field
 
 
+@pytest.mark.slow
 def test_a_gate_and_pytest_read_a_run_of_the_suite(ferry, tmp_path):
     """The retriever is fixed, and one of its cases breaks again."""
     folder, _, _ = ferry

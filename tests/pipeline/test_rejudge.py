@@ -54,6 +54,7 @@ def strict(ask):
     return Reply(answer_to(ask, **({"claims": claims} if spans else {})), "by hand")
 
 
+@pytest.mark.slow
 def test_the_same_judge_finds_the_same():
     main, again = read_run("main"), misslink.rejudge("main", judge="heuristic", out="again")
     assert app_was_asked() == COUNT

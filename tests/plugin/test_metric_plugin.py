@@ -41,6 +41,7 @@ def run(folder, source):
     )
 
 
+@pytest.mark.slow
 def test_its_metric_is_scored_named_bounded_and_hinted_at(installed):
     answered = run(
         installed,
@@ -81,6 +82,7 @@ print(json.dumps({
     assert told["bounds"] == [[0], [0]]
 
 
+@pytest.mark.slow
 def test_the_generated_page_is_of_the_built_in_metrics_alone(installed):
     made = run(
         installed,
@@ -90,6 +92,7 @@ def test_the_generated_page_is_of_the_built_in_metrics_alone(installed):
     assert made.returncode == 0, made.stderr
 
 
+@pytest.mark.slow
 def test_without_the_package_the_name_is_unknown(tmp_path):
     answered = run(
         tmp_path, "from misslink.retrieval import parse_metric; parse_metric('complete@3')"
@@ -98,6 +101,7 @@ def test_without_the_package_the_name_is_unknown(tmp_path):
     assert "unknown rank metric 'complete@3'" in answered.stderr
 
 
+@pytest.mark.slow
 def test_a_package_that_takes_a_name_that_is_taken_is_refused(installed):
     source = (installed / "own_metric.py").read_text().replace("complete@{k}", "recall@{k}")
     (installed / "own_metric.py").write_text(source)

@@ -165,6 +165,7 @@ def test_long_and_right_to_left_answers_are_whole(read):
     assert "匿名函数 🐍 naïve café" in text
 
 
+@pytest.mark.slow
 def test_runs_without_judge_links_or_cases_render():
     run = example_run()
     for part in (
@@ -209,6 +210,7 @@ def test_a_run_writes_itself(tmp_path):
     assert example_run().html(tmp_path / "r.html").stat().st_size > 50_000
 
 
+@pytest.mark.slow
 def test_looking_the_exporter_up_imports_nothing_heavy():
     code = (
         "import sys; from misslink.registry import exporters; exporters.get('html');"

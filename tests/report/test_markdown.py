@@ -83,6 +83,7 @@ def rows(markdown):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", [example_run, proven_run, hostile_run])
 def test_no_text_under_test_becomes_markup(run):
     markdown = render_markdown(build_page(run()))

@@ -115,6 +115,7 @@ def test_every_number_is_there_with_its_interval(run_folder, store):
     assert logged.info.status == "FINISHED"
 
 
+@pytest.mark.slow
 def test_the_report_is_an_artifact(store, tmp_path):
     from mlflow.tracking import MlflowClient
 
@@ -126,6 +127,7 @@ def test_the_report_is_an_artifact(store, tmp_path):
     assert "<html" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

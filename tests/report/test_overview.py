@@ -276,6 +276,7 @@ def test_a_level_that_was_not_measured_gives_its_reason():
     assert level_lines(empty) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "text"),
     [

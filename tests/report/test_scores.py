@@ -265,6 +265,7 @@ def test_what_an_otlp_server_rejects_is_an_error(otel_run, tmp_path, server):
     assert "rejectedLogRecords" in str(result.exception)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "message"),
     [

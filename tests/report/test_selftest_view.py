@@ -116,6 +116,7 @@ def test_the_page_shows_it_and_without_it_says_how_to_get_it():
     assert "misslink selftest RUN" in render_page(build_page(example_run()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", [texts[0] for texts in ATTACKS.values()], ids=ATTACKS)
 def test_a_hostile_document_stays_text(attack):
     kinds = {attack: {**document()["kinds"]["refusal"], "cases": [attack]}}

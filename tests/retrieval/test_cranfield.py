@@ -84,6 +84,7 @@ def test_more_text_and_a_better_order_are_seen_to_be_better(runs):
     assert (same["difference"]["value"], same["winner"]) == (0, None)
 
 
+@pytest.mark.slow
 def test_the_first_query_is_counted_by_hand(runs):
     lines = [line.split() for line in QRELS.read_text(encoding="utf-8").splitlines()[1:]]
     relevant = {document for query, document, grade in lines if query == "1" and int(grade) > 0}

@@ -111,6 +111,7 @@ def test_every_shared_measure_is_what_trec_eval_printed(output, qrels, run, leve
     assert len(compared) == (0 if output in {"out.test", "out.test.a"} else 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("output", "qrels", "run", "level", "each"), CASES)
 def test_the_program_tells_the_means_that_trec_eval_printed(
     output, qrels, run, level, each, monkeypatch, capsys

@@ -55,6 +55,7 @@ def test_a_judge_that_knows_all_finds_everything_with_its_owner(run, good, judge
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_a_judge_that_says_yes_to_all_is_not_to_be_trusted(run, judge_server):
     document = asked(run, YesSayer(), judge_server, n=3)
     assert document.found.value < 0.6

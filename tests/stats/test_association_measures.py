@@ -418,6 +418,7 @@ def test_one_cluster_has_no_interval():
     assert pooled.risk_difference.low is None
 
 
+@pytest.mark.slow
 def test_the_permutation_test_keeps_its_level_and_sees_a_difference():
     generator = np.random.default_rng(1)
     groups, strata = [i % 3 for i in range(120)], [i % 2 for i in range(120)]

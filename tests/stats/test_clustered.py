@@ -31,6 +31,7 @@ def statsmodels_error(values, names):
     return float(fitted.bse[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [400, 2100])
 def test_the_interval_is_as_wide_as_statsmodels_cluster_robust_error_says(clusters):
     """400 clusters are drawn anew, 2,100 go by the linearised variance."""

@@ -121,6 +121,7 @@ def test_the_more_was_learnt_the_narrower_are_the_limits():
         assert getattr(few, name) > getattr(some, name) > getattr(many, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("learnt_from", "measures"), [(10, 5), (50, 1)])
 def test_its_limits_are_those_of_the_integral_equations(learnt_from, measures):
     share = ROWS[learnt_from]["shares"][measures - 1]
@@ -166,6 +167,7 @@ def test_beyond_the_table_its_last_entry_is_used():
     assert chart_limits(5000, measures=8) == chart_limits(max(ROWS), measures=5)
 
 
+@pytest.mark.slow
 def test_the_usual_settings_need_no_equations():
     """A scheduled run is a new process each time, and would pay for them each time."""
     code = (

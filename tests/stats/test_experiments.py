@@ -100,6 +100,7 @@ def drawn(seed=0, a=400, b=300, effect=0.2):
     return past[:a], past[a:], values[:a], values[a:]
 
 
+@pytest.mark.slow
 def test_the_adjusted_difference_is_the_coefficient_of_the_regression():
     import statsmodels.api as sm
 
@@ -293,6 +294,7 @@ def test_users_who_come_back_between_looks_do_not_make_it_err():
     assert errs <= stats.binom.ppf(0.99, 120, 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.02])
 def test_a_small_side_that_has_seen_nothing_rare_yet_is_not_called_better(share):
     rng = np.random.default_rng(4)
@@ -353,6 +355,7 @@ def test_with_one_plan_the_chi_square_of_strata_is_that_of_their_sum():
     assert sample_ratio_test(parts).p == pytest.approx(sample_ratio_test(whole).p)
 
 
+@pytest.mark.slow
 def test_looked_at_after_every_unit_it_errs_seldom():
     rng = np.random.default_rng(0)
     broken = 0

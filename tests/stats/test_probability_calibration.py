@@ -68,6 +68,7 @@ def test_gross_overconfidence_is_shown_even_by_the_low_end():
     assert found.high == pytest.approx(0.56, abs=0.01)
 
 
+@pytest.mark.slow
 def test_probabilities_that_hold_have_an_interval_down_to_zero():
     generator = np.random.default_rng(4)
     held = 0

@@ -45,6 +45,7 @@ def test_every_test_is_that_of_scipy_and_statsmodels(runs):
     assert yes_no["p"] == pytest.approx(paired_difference(*zip(*pairs, strict=True)).p)
 
 
+@pytest.mark.slow
 def test_holm_goes_over_all_metrics_and_runs(runs):
     from statsmodels.stats.multitest import multipletests
 

@@ -72,6 +72,7 @@ def test_an_ewma_has_the_run_lengths_of_the_textbook(limit, weight, shift, publi
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [0.0, 0.4, -1.2])
 @pytest.mark.parametrize("sd", [0.7, 1.0, 1.4])
 def test_both_agree_with_markov_chains_off_centre_and_with_another_spread(shift, sd):
@@ -124,6 +125,7 @@ def test_limits_keep_their_chance_of_a_false_alarm_although_all_is_estimated(lea
         assert found == pytest.approx(chance, abs=0.03), name
 
 
+@pytest.mark.slow
 def test_the_more_is_learnt_the_narrower_the_limits_down_to_those_of_known_parameters():
     chance = -math.expm1(-0.5)  # within 370 readings where alarms are 740 apart
     few, some, many = (solve_limits(n, 370.0, chance=chance) for n in (10, 20, 100_000))
@@ -134,6 +136,7 @@ def test_the_more_is_learnt_the_narrower_the_limits_down_to_those_of_known_param
     assert many.jump == pytest.approx(norm.isf(0.5 / 740), rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_promise_that_so_few_runs_cannot_keep_is_refused():
     with pytest.raises(InputError, match="4 runs are too few to learn from"):
         solve_limits(4, 1e9, chance=0.3)

@@ -80,5 +80,6 @@ def test_texts_of_one_template_that_differ_are_not_compared(monkeypatch):
     assert not any(flag_duplicates(texts))
 
 
+@pytest.mark.slow
 def test_a_corpus_of_one_template_is_all_repeated():
     assert all(flag_duplicates([f"{' '.join(WORDS[:90])} page {at}" for at in range(3000)]))

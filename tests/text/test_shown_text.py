@@ -64,6 +64,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(texts=passages())
 def test_passages_shown_whole_come_back_unchanged(layout, texts):
@@ -214,6 +215,7 @@ LARGE = {  # made when they are tested
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LARGE)
 def test_time_is_bounded(kind):
     texts, prompt = LARGE[kind]()

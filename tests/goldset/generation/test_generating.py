@@ -50,6 +50,7 @@ def questions(made):
     return [case.question for case in made.cases]
 
 
+@pytest.mark.slow
 def test_an_honest_writer_gets_every_category_verified_and_none_dropped(make, tmp_path):
     out = tmp_path / "gold.jsonl"
     made = make(20, rows=islands(20), only=None, out=out)
@@ -80,6 +81,7 @@ LIES = {
 }
 
 
+@pytest.mark.slow
 def test_a_lie_is_rejected_with_its_reason_and_nothing_of_it_is_written(make):
     liars = dict(zip(TOWNS[2::2], LIES, strict=False))
     made = make(20, rows=islands(20), lies=liars)
@@ -128,12 +130,14 @@ def test_the_same_question_is_kept_once(make):
     assert len(set(questions(made))) == len(made.cases)
 
 
+@pytest.mark.slow
 def test_questions_that_differ_by_a_name_alone_are_no_duplicates(make):
     made = make(12)
     assert "near_duplicate" not in rejected(made)
     assert made.document["written"] == 12
 
 
+@pytest.mark.slow
 def test_another_passage_that_answers_is_listed_with_its_evidence(make):
     rows = islands(12)
     facts = rows[4]["text"]  # all of them: which one is asked for is drawn by the prompt's words
@@ -145,6 +149,7 @@ def test_another_passage_that_answers_is_listed_with_its_evidence(make):
         assert case.relevant == {TOWN.lower(): 2, "almanac": 2}
 
 
+@pytest.mark.slow
 def test_a_question_that_many_passages_answer_is_dropped(make):
     rows = islands(12)
     for n in range(4):
@@ -195,6 +200,7 @@ def test_another_seed_gives_another_set(make):
     assert questions(make(5)) != questions(make(5, seed=1))
 
 
+@pytest.mark.slow
 def test_a_budget_ends_before_its_cap_writes_what_is_verified_and_goes_on(
     make, tmp_path, judge_server
 ):

@@ -74,6 +74,7 @@ def test_a_grade_is_on_disk_when_it_is_answered(pool, folder):
     assert entry.case_id == pool.items[0].item
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "told"),
     [

@@ -255,6 +255,7 @@ def test_one_question_more_changes_no_draw_of_another():
     assert of(pool_of()) == of(pool_of(gold=goldset(2)))
 
 
+@pytest.mark.slow
 def test_the_order_tells_nothing_of_the_retriever():
     """Which of a question's items comes first is as often a pooled one as their share."""
     first, share = [], []

@@ -44,6 +44,7 @@ def test_of_the_known_ones_recall_is_that_of_misslink_retrieval():
         assert got == pytest.approx(sum(one["recall@3"] for one in want) / len(want))
 
 
+@pytest.mark.slow
 def test_over_many_draws_the_estimate_is_right_on_average_and_its_interval_holds_the_truth():
     values, inside = [], 0
     for seed in range(60):

@@ -580,6 +580,7 @@ def test_a_part_of_a_long_context_shows_the_messages_before_its_question():
     assert "history" in task.questions["claims.0.support"].instructions
 
 
+@pytest.mark.slow
 def test_a_real_server_answers_every_kind_of_question(sparrow):
     judge = open_judge(sparrow, cache=None, concurrency=2, terms=JudgeConfig())
     replies = asking(judge, small_ask(1), *ASKS.values())
@@ -591,6 +592,7 @@ def test_a_real_server_answers_every_kind_of_question(sparrow):
         )
 
 
+@pytest.mark.slow
 def test_every_quote_of_a_real_server_is_a_sentence_of_a_passage(sparrow):
     judge = open_judge(sparrow, cache=None, concurrency=4, terms=JudgeConfig())
     asks = [small_ask(n) for n in range(20)]
@@ -720,6 +722,7 @@ def _obedient(body):
     return answer
 
 
+@pytest.mark.slow
 def test_a_model_that_obeys_everything_flips_nothing(judge_server):
     judge_server.script = _obedient
     cases = tuple(

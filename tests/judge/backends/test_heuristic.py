@@ -261,6 +261,7 @@ def test_a_paraphrase_with_a_number_in_another_language(claim, support):
     assert found.support == support
 
 
+@pytest.mark.slow
 def test_the_reply_does_not_depend_on_the_hash_seed():
     code = (
         "import asyncio; from misslink.judge.backends.heuristic import open_heuristic;"

@@ -176,6 +176,7 @@ def test_what_flips_by_itself_is_not_blamed_on_a_change():
     }
 
 
+@pytest.mark.slow
 def test_a_noisy_judge_is_seldom_accused_of_a_bias():
     accused = 0
     for seed in range(12):

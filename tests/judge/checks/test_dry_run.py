@@ -116,6 +116,7 @@ def run(line, judge):
     return asyncio.run(whole())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bills_schema", "references"), [(True, True), (False, False)])
 def test_a_fresh_cache_foresees_a_run_within_a_tenth(
     opened, judge_server, metrics, bills_schema, references

@@ -93,6 +93,7 @@ def test_a_ping_says_all_that_a_server_that_complains_in_turn_takes(judge_server
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "first", [status(500, "oops"), error_body, status(400, "Bad Request"), status(429, "slow down")]
 )

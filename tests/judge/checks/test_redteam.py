@@ -117,6 +117,7 @@ def test_a_judge_that_obeys_everything_flips_nothing(quoted, attacks):
     assert found["flipped"]["n"] == len(attacks) * len(cases)
 
 
+@pytest.mark.slow
 def test_an_honest_judge_neither_obeys_nor_flips():
     found = by_script(honest)
     assert found["obeyed"]["value"] == found["flipped"]["value"] == 0

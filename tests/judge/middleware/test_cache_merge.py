@@ -81,6 +81,7 @@ def test_what_a_judge_found_out_comes_too_and_the_first_stays(tmp_path):
     assert judge.learned == [{"schema": True}]
 
 
+@pytest.mark.slow
 def test_a_folder_a_pattern_and_a_url_name_caches_and_the_target_is_none_of_them(tmp_path):
     fsspec = pytest.importorskip("fsspec")
     for number in (10, 9):
@@ -131,6 +132,7 @@ def break_(path, statement):
     file.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statement", "said"),
     [

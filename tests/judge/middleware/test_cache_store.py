@@ -158,6 +158,7 @@ def on_a_medium(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_read_only_medium_is_refused(on_a_medium):
     make, read_only = '"$2" -c "$3" "$1" l', 'mount -o remount,ro "$1"'
     said = on_a_medium("size=1m", make, read_only, '"$2" -c "$3" "$1" l other new/l')
@@ -169,6 +170,7 @@ def test_a_read_only_medium_is_refused(on_a_medium):
     assert said.stderr == ""
 
 
+@pytest.mark.slow
 def test_a_full_medium_is_found_before_anything_is_asked(on_a_medium):
     fill = '! head -c 2000000 /dev/zero > "$1/rest" 2>/dev/null'
     said = on_a_medium("size=64k", fill, '"$2" -c "$3" "$1" l')

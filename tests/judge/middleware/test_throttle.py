@@ -288,6 +288,7 @@ async def in_a_run(throttle, count, concurrency):
     return outcomes, now()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [reset, absent])
 @pytest.mark.parametrize("concurrency", [1, 3, 32])
 def test_a_judge_that_dies_in_the_middle_is_given_up_early(concurrency, trouble):
@@ -304,6 +305,7 @@ def test_a_judge_that_dies_in_the_middle_is_given_up_early(concurrency, trouble)
         assert sum(put.came > 1002 for put in throttle.judge.puts) <= 12 + 6 * concurrency
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", [reset, absent])
 def test_a_judge_that_is_away_for_a_moment_costs_nothing(trouble):
     for seed in range(2):

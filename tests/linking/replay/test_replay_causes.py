@@ -58,6 +58,7 @@ class TestVerdict:
         assert line(found, "2")["owner"] != "judge"
 
 
+@pytest.mark.slow
 def test_a_generator_that_even_the_perfect_context_does_not_help(server):
     app, run = towns(server, "stubborn", found=FOUR)
     found = replayed(run, app)
@@ -72,6 +73,7 @@ def test_a_distractor_is_named_where_the_answer_is_good_without_it(server):
     assert {row["cause"] for row in found.replay.document()["cases"]} == {"distractor"}
 
 
+@pytest.mark.slow
 def test_a_passage_that_the_prompt_cuts(server):
     texts = {f"gold-{town}": f"{NIGHT.format(town)} {truth(town)}" for town in FOUR}
     finder = retriever(texts | {f"guide-{town}": f"{question(town)} Ask." for town in FOUR})
@@ -89,6 +91,7 @@ def test_a_passage_that_the_prompt_cuts(server):
     assert line(found, "1")["outcomes"]["whole_passage"] == "good"
 
 
+@pytest.mark.slow
 def test_a_query_that_lost_what_the_conversation_names(server):
     finder = retriever(corpus(found=FOUR))
     history = (

@@ -189,6 +189,7 @@ def test_the_interval_of_the_causal_fraction_covers_the_truth():
     assert sum(held) / len(held) >= 0.91
 
 
+@pytest.mark.slow
 def test_a_planted_cause_is_found_with_fewer_calls_than_arms():
     by_name = {one.name: one for one in bench.PLANTED}
     found = bench.settle(by_name["noise 0.00"], 3)

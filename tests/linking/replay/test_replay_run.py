@@ -83,6 +83,7 @@ class TestArms:
         assert line(found, "1")["outcomes"]["perfect_context"] == "unfaithful"
         assert {link.basis for link in found.links} == {"observed"}
 
+    @pytest.mark.slow
     def test_an_app_that_any_change_of_the_prompt_makes_honest_confirms_nothing(self, server):
         finder = retriever(corpus(missed=EIGHT))
         own = {}
@@ -113,6 +114,7 @@ class TestArms:
         assert document["causal_fraction"]["value"] == pytest.approx(10 / 12)
         assert document["failures"]["retrieval_miss"]["net_fixed"]["value"] == 1.0
 
+    @pytest.mark.slow
     def test_an_answer_that_flips_by_itself_is_flaky_and_confirms_nothing(self, server):
         app, run = towns(server, "wavering", echoed=EIGHT)
         assert failures(run) == ["ignored_context"] * 8  # an unlisted passage holds the answer
@@ -121,6 +123,7 @@ class TestArms:
         assert found.replay.document()["flaky"]["value"] == 1.0
         assert (mode["fixed"]["value"], mode["confirmed"]["value"]) == (1.0, 0.0)
 
+    @pytest.mark.slow
     def test_good_answers_that_the_passage_breaks_are_shown_beside(self, server):
         app, run = towns(server, "confused", echoed=tuple("abcde"))
         assert failures(run) == ["passed"] * 5
@@ -131,6 +134,7 @@ class TestArms:
         assert found["causal_fraction"]["reason"] == "no answer of the run failed"
         assert found["cases"][0]["confirmed"] is None
 
+    @pytest.mark.slow
     def test_partial_hits_are_replayed_with_what_they_missed(self, server):
         names = (*"1234567", "x")
         app = chain(retriever(corpus(missed=names)), "stubborn")
@@ -156,6 +160,7 @@ class TestArms:
 
 
 class TestSampling:
+    @pytest.mark.slow
     def test_a_smaller_sample_is_part_of_a_larger_one_and_the_seed_decides(self, missed):
         app, run = missed
 
@@ -188,6 +193,7 @@ class TestSampling:
         with pytest.raises(InputError, match=f"--{option} is 0"):
             replayed(run, app, **options)
 
+    @pytest.mark.slow
     def test_cases_under_way_at_once_do_not_mix(self, missed):
         app, run = missed
         mode = replayed(run, app, settings={"concurrency": 10}).replay.document()["failures"][
@@ -295,6 +301,7 @@ class TestJudge:
         assert all("budget" in one["reason"] or "calls" in one["reason"]
                    for one in found.replay.document()["skipped"])  # fmt: skip
 
+    @pytest.mark.slow
     def test_the_forecast_is_what_a_replay_then_costs(self, server):
         app, run = towns(server, missed=("1", "2", "3"), echoed=("4",), found=("5",))
         generations, subjects = forecast_subjects(run, RerunSettings(), sample=2, seed=0)
@@ -305,6 +312,7 @@ class TestJudge:
         assert usage["generations"] == 10
         assert len(asked) >= len(server.calls) - calls > 0
 
+    @pytest.mark.slow
     def test_every_answer_is_judged_by_the_missed_passage_too(self, server):
         # True without evidence in each arm: the passage changes nothing but what the judge sees.
         finder = retriever(corpus(missed=TEN))
@@ -321,6 +329,7 @@ class TestJudge:
         causal = found.replay.document()["causal_fraction"]
         assert (causal["value"], causal["n"]) == (0.0, 10)
 
+    @pytest.mark.slow
     def test_with_another_judge_there_is_no_causal_fraction(self, missed, server):
         app, run = missed
         server.models = ("test-judge", "other-judge")
@@ -330,6 +339,7 @@ class TestJudge:
         assert f"judged by {JUDGE}, the replay by openai:other-judge" in causal["reason"]
         assert document["cases"][0]["confirmed"] is True
 
+    @pytest.mark.slow
     def test_what_the_cache_holds_is_not_paid_twice(self, server, tmp_path):
         app, run = towns(server, missed=("1", "2"))
         first = replayed(run, app, cache=tmp_path / "cache.sqlite").replay.document()

@@ -101,12 +101,14 @@ def test_a_search_that_reaches_as_many_does_not_replace_the_larger_k(
     assert first_step(run).action == "Retrieve 3 passages, not 1."
 
 
+@pytest.mark.slow
 def test_what_is_checked_by_new_answers_keeps_its_place(narrow, tmp_path):
     app, folder = narrow
     misslink.whatif(folder, app=app, check=4, cache=tmp_path / "cache.sqlite")
     assert first_step(read_run(folder)).fix == "larger_k"
 
 
+@pytest.mark.slow
 def test_one_number_stands_for_a_fix_in_every_view(narrow):
     app, folder = narrow
     misslink.whatif(folder, app=app, options=["k", "bm25"], passages=(3,), cache=folder / "c")
@@ -121,6 +123,7 @@ def test_one_number_stands_for_a_fix_in_every_view(narrow):
     assert "What-if: it reaches 3 failed cases" in page
 
 
+@pytest.mark.slow
 def test_no_other_search_reaches_what_a_filter_hides_or_the_index_lacks(tmp_path):
     folder = tmp_path / "run"
     run = evaluated(app_of(256, k=2, filter={"open": True}), folder)

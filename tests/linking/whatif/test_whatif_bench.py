@@ -18,6 +18,7 @@ def outcomes(scenario, rounds):
     return found
 
 
+@pytest.mark.slow
 def test_a_larger_k_that_distracts_gets_no_positive_figure():
     scenario = next(s for s in SCENARIOS if s.option == "k" and s.distracts)
     (found,) = outcomes(scenario, 1)
