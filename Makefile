@@ -34,7 +34,7 @@ quick: $(VENV)/.dev
 	$(BIN)/python tests/quick.py
 
 test-slow: $(VENV)/.dev
-	$(BIN)/pytest -n $$(($(CORES) + 2)) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
+	$(BIN)/pytest -n $$(($(CORES) + 1)) --dist loadfile -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests | sort)
 	$(BIN)/pytest -n $$(($(CORES) + 1)) --dist worksteal -m 'hypothesis and not slow' --hypothesis-profile many $$(grep -rl --include='test_*.py' '@given' tests | sort)
 
 # CPU seconds of five commands as ratios to an earlier commit; over 1.15 fails.
