@@ -19,7 +19,9 @@ ScoreArray = NDArray[np.floating[Any]]
 _INT64_LIMIT = 1 << 63  # greater than every 64-bit integer
 HASH_BITS = 40
 ORDER_BITS = 32
-_HASHED_BYTES = 256  # of a text; what follows is left to the comparison of the texts
+_HASHED_BYTES = (
+    256  # of a text, and its end; what is between is left to the comparison of the texts
+)
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio, odd
 
 
@@ -62,22 +64,30 @@ def order_by_row(row: IntArray, within: IntArray) -> IntArray:
 def hash_texts(texts: Any) -> IntArray:
     """Return a number of `HASH_BITS` for each text of a large_string array.
 
-    Computed on the bytes of all texts together, eight at a time. Different texts may have the
-    same number, so compare those whose numbers agree.
+    Computed on the bytes of all texts together, eight at a time: the first eight, those that follow,
+    and the last eight, which may overlap these. Different texts may have the same number, so compare
+    those whose numbers agree.
     """
     edges, raw = text_buffers(texts)
     padded = np.zeros(len(raw) + 8, dtype=np.uint8)
     padded[: len(raw)] = raw
     words: Any = np.ndarray(len(raw) + 1, "<u8", padded.data, strides=(1,))  # one from each byte on
-    start, left = edges[:-1], np.diff(edges)
-    hashed = left.astype(np.uint64)
-    part: Any = slice(None)  # the texts that are not at their end
-    for at in range(0, min(int(left.max(initial=0)), _HASHED_BYTES), 8):
-        if left.min() <= at:
-            part = np.flatnonzero(left > at)
-        beyond = np.maximum(at + 8 - left[part], 0)  # bytes of the next text
-        mixed = (hashed[part] ^ (words[start[part] + at] << (8 * beyond).astype(np.uint64))) * _MIX
-        hashed[part] = mixed ^ (mixed >> np.uint64(32))
+    start, length = edges[:-1], np.diff(edges)
+
+    def mix(hashed: Any, word: Any) -> Any:
+        word ^= hashed
+        word *= _MIX
+        word ^= word >> np.uint64(32)
+        return word
+
+    word = words[start]
+    short = np.flatnonzero(length < 8)
+    word[short] <<= (8 * (8 - length[short])).astype(np.uint64)  # without the next text's bytes
+    hashed = mix(length.astype(np.uint64), word)
+    for at in range(8, min(int(length.max(initial=0)) - 8, _HASHED_BYTES), 8):
+        part = np.flatnonzero(length > at + 8)
+        hashed[part] = mix(hashed[part], words[start[part] + at])
+    hashed = mix(hashed, words[start + np.maximum(length - 8, 0)] * (length > 8))
     return (hashed * _MIX >> np.uint64(64 - HASH_BITS)).view(np.int64)
 
 

@@ -238,9 +238,11 @@ class Hits:
         if len(starts) < self.rows:  # alternatives
             values = np.maximum.reduceat(np.where(valid, values, -np.inf), starts, axis=-1)
             valid = np.logical_or.reduceat(valid, starts, axis=-1)
+        values = np.where(valid, values, 0.0)
+        if len(starts) == self.cases:
+            return values, valid
         best, measured = np.zeros((2, *values.shape[:-1], self.cases))
-        best[..., self.case[starts]] = np.where(valid, values, 0.0)
-        measured[..., self.case[starts]] = valid
+        best[..., self.case[starts]], measured[..., self.case[starts]] = values, valid
         return best, measured > 0
 
     def best(self, values: FloatArray, *, without_relevant: bool = False) -> list[float | None]:

@@ -17,6 +17,8 @@ from misslink.io.numbers import shorten_repr
 from misslink.io.tables import MAX_GRADE, RetrievalTable
 from misslink.retrieval import arrays
 
+_ALTERNATIVE = "a dict of documents with grades"  # to a list of ids
+
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
@@ -59,7 +61,10 @@ class Qrels:
         if not source:
             raise InputError("it has no queries", path=name)
         queries = text_queries(source, name)
-        judged = [_parse_grades(documents, query, name) for query, documents in source.items()]
+        judged: list[Any] = list(source.values())
+        if set(map(type, judged)) != {dict}:
+            judged = list(map(_parse_grades, judged, source, repeat(name)))
+        judged = rankings_with_text_ids(judged, queries, name, _ALTERNATIVE)
         lengths = np.fromiter(map(len, judged), np.int64, len(judged))
         listed = list(chain.from_iterable(map(dict.values, judged)))
         try:
@@ -174,26 +179,31 @@ def text_queries(mapping: Mapping[Any, Any], name: str) -> list[str]:
     return list(mapping)
 
 
-def _parse_grades(documents: Any, query: object, name: str) -> dict[str, int]:
-    """Document to grade, ids as text."""
-    alternative = "a dict of documents with grades"
-    if type(documents) is not dict:
-        if isinstance(documents, Mapping):
-            documents = dict(documents)
-        elif isinstance(documents, str):
-            documents = {documents: 1}
-        elif isinstance(documents, Iterable):
-            # As a list first: what is no id need not be hashable.
-            listed = with_text_ids(list(documents), query, name, alternative)
-            documents = dict.fromkeys(listed, 1)
-        else:
-            raise InputError(
-                f"query '{query}' has {documents!r}, neither grades by document nor a list of "
-                "relevant documents",
-                path=name,
-            )
-    by_text: dict[str, int] = with_text_ids(documents, query, name, alternative)
-    return by_text
+def _parse_grades(documents: Any, query: object, name: str) -> dict[Any, int]:
+    """Document to grade."""
+    if isinstance(documents, Mapping):
+        return dict(documents)
+    if isinstance(documents, str):
+        return {documents: 1}
+    if not isinstance(documents, Iterable):
+        raise InputError(
+            f"query '{query}' has {documents!r}, neither grades by document nor a list of "
+            "relevant documents",
+            path=name,
+        )
+    # As a list first: what is no id need not be hashable.
+    return dict.fromkeys(with_text_ids(list(documents), query, name, _ALTERNATIVE), 1)
+
+
+def rankings_with_text_ids(
+    rankings: list[Any], queries: Iterable[object], name: str, alternative: str
+) -> list[Any]:
+    """Return documents, `with_text_ids`, of many queries, checked together."""
+    try:
+        arrays.check_text(list(chain.from_iterable(rankings)), name)
+    except TypeError:
+        return list(map(with_text_ids, rankings, queries, repeat(name), repeat(alternative)))
+    return rankings
 
 
 def with_text_ids(documents: Any, query: object, name: str, alternative: str) -> Any:
