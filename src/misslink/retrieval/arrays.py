@@ -74,7 +74,7 @@ def hash_texts(texts: Any) -> IntArray:
     words: Any = np.ndarray(len(raw) + 1, "<u8", padded.data, strides=(1,))  # one from each byte on
     start, length = edges[:-1], np.diff(edges)
 
-    def mix(hashed: Any, word: Any) -> Any:
+    def mix(hashed: NDArray[np.uint64], word: NDArray[np.uint64]) -> NDArray[np.uint64]:
         word ^= hashed
         word *= _MIX
         word ^= word >> np.uint64(32)
