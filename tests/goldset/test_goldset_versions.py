@@ -25,7 +25,6 @@ def test_a_gold_set_in_another_order_is_no_other_one(before, chance):
     assert diff_cases(before, after)["same"] == len(before)
 
 
-@pytest.mark.slow
 @given(cases(), cases())
 def test_what_one_way_adds_the_other_way_removes(one, other):
     there, back = diff_cases(one, other), diff_cases(other, one)
@@ -88,7 +87,6 @@ def test_a_set_merged_with_itself_is_itself(one):
     assert (found["repeated"], found["settled"]) == (len(one), [])
 
 
-@pytest.mark.slow
 @given(cases(), cases(), cases())
 def test_it_does_not_matter_which_two_are_merged_first(one, two, three):
     for prefer in ("first", "last"):

@@ -264,7 +264,6 @@ def as_arrow_says(value, kind):
     return value
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_nesting_is_what_arrow_reads(data):

@@ -77,7 +77,6 @@ def test_metrics_are_those_of_pytrec_eval_on_long_rankings():
     assert agree(qrels, run) == 20 * len(THEIRS)
 
 
-@pytest.mark.slow
 @given(st.permutations(range(8)), st.lists(st.integers(0, 3), min_size=8, max_size=8).filter(any))
 def test_ndcg_is_that_of_scikit_learn(order, grades):
     from sklearn.metrics import ndcg_score

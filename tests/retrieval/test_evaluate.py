@@ -100,7 +100,6 @@ QRELS = st.lists(
 LISTS = st.lists(st.sampled_from(DOCUMENTS), unique=True)
 
 
-@pytest.mark.slow
 @given(st.data(), QRELS, st.integers(1, 3), st.integers(7, 40))
 def test_a_curve_has_to_the_last_bit_what_each_cutoff_has_alone(data, qrels, level, depth):
     judged = {f"q{number}": own for number, own in enumerate(qrels)}

@@ -55,7 +55,6 @@ def every(relevant, ids, names=EVERY):
     return {name: column["0"] for name, column in score_cases(cases, traces, names).items()}
 
 
-@pytest.mark.slow
 @given(batches, st.randoms())
 def test_the_order_of_cases_and_traces_does_not_matter(pairs, chance):
     cases, traces = batch(pairs)
@@ -178,7 +177,6 @@ def test_a_metric_is_a_value_that_prints_as_its_name_and_says_what_it_means(name
     }
 
 
-@pytest.mark.slow
 @given(st.lists(st.tuples(judgements, rankings), max_size=3), st.sampled_from([1, 2, 3]))
 def test_the_value_lies_between_its_bounds_at_every_relevance_level(pairs, level):
     qrels = {str(n): relevant for n, (relevant, _) in enumerate(pairs)}

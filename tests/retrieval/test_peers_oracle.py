@@ -140,7 +140,6 @@ numbers = st.floats(width=32, allow_nan=False, allow_infinity=False)
 rankings = st.dictionaries(ids, st.one_of(numbers, st.sampled_from([0.0, 1.0])), min_size=1)
 
 
-@pytest.mark.slow
 @given(st.lists(rankings, min_size=1, max_size=3), st.data())
 def test_any_ids_and_any_scores_are_ordered_as_pytrec_eval_does(found, data):
     run = {f"q{at}": ranking for at, ranking in enumerate(found)}

@@ -96,7 +96,6 @@ def test_no_cases_are_missing_throughout():
     assert {e.value for e in confusion_matrix([], []).estimates().values()} == {None}
 
 
-@pytest.mark.slow
 @given(st.tuples(*[st.integers(0, 60)] * 4))
 def test_every_interval_holds_its_value_within_the_bounds(cells):
     for name, estimate in ConfusionMatrix(*cells).estimates().items():

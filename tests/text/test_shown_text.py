@@ -64,7 +64,6 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(texts=passages())
 def test_passages_shown_whole_come_back_unchanged(layout, texts):

@@ -97,7 +97,6 @@ def test_a_clean_gold_set_has_no_finding(cases):
     assert check_goldset(gold_of(cases)) == ()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("plant", FAULTS, ids=lambda plant: plant.__name__)
 @given(cases=clean())
 def test_a_planted_fault_is_found_alone_and_where_it_is(plant, cases):
