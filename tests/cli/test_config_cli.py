@@ -46,6 +46,7 @@ def test_pyproject_holds_settings_too_and_misslink_toml_is_read_first(settings):
 def test_a_broken_or_unrelated_pyproject_is_not_read(settings):
     for table in ("project", "tool.missing", "tool.links"):
         assert settings(f"[{table}]\nname = 'x'\n", "pyproject.toml") == {}
+    assert settings("[tool.misslink]\n[tool.misslink2]\n", "pyproject.toml") == {}
     assert settings("= broken", "pyproject.toml") == {}
 
 
@@ -61,7 +62,7 @@ def test_a_misspelled_section_of_pyproject_is_named(misslink):
     Path("pyproject.toml").write_text("[tool.misslnk]\nk = 7\n", encoding="utf-8")
     code, _, err = misslink("judge", "ping", "heuristic")
     assert (code, "pyproject.toml" in err) == (2, True)
-    assert "'misslnk'; did you mean [tool.misslink]?" in err
+    assert "did you mean [tool.misslink], not [tool.misslnk]?" in err
 
 
 def test_an_earlier_run_decides_before_settings(settings):

@@ -101,9 +101,11 @@ def config_file(folder: Path) -> tuple[str, Any] | None:
             continue
         if own := tool.get("misslink"):
             return name, own
-        for near in get_close_matches("misslink", tool, cutoff=0.85):
-            problem = f"there is no tool '{near}'; did you mean [tool.misslink]?"
-            raise InputError(problem, path=name, field=f"tool.{near}")
+        near = get_close_matches(
+            "misslink", tool, n=1, cutoff=0.85
+        )  # an empty section is the nearest
+        if near and near[0] != "misslink":
+            raise InputError(f"did you mean [tool.misslink], not [tool.{near[0]}]?", path=name)
     return None
 
 

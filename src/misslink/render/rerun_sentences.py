@@ -63,8 +63,8 @@ RERUN_SENTENCES: dict[str, str | Callable[..., str]] = {
     ),
     "other_corpus": "the corpus does not hold all that the app retrieved; it may be another one",
     "other_texts": (
-        "retrieved passages that have another text in the corpus: {n}; if it has changed since the "
-        "run, evaluate again, or its change counts as an effect of the options that search it"
+        "retrieved passages that have another text in the corpus: {n}; if the corpus has changed since "
+        "the run, evaluate again, or the change counts as an effect of the options that search it"
     ),
     "documents_unknown": (
         "the corpus' passages have at most {longest} characters and cannot be put together into their "

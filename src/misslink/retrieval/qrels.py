@@ -64,7 +64,11 @@ class Qrels:
         judged: list[Any] = list(source.values())
         if set(map(type, judged)) != {dict}:
             judged = list(map(_parse_grades, judged, source, repeat(name)))
-        judged = rankings_with_text_ids(judged, queries, name, _ALTERNATIVE)
+        try:
+            arrays.check_text(list(chain.from_iterable(judged)), name)  # faster than each by itself
+        except TypeError:
+            ids = zip(judged, queries, strict=True)
+            judged = [with_text_ids(each, query, name, _ALTERNATIVE) for each, query in ids]
         lengths = np.fromiter(map(len, judged), np.int64, len(judged))
         listed = list(chain.from_iterable(map(dict.values, judged)))
         try:
@@ -193,17 +197,6 @@ def _parse_grades(documents: Any, query: object, name: str) -> dict[Any, int]:
         )
     # As a list first: what is no id need not be hashable.
     return dict.fromkeys(with_text_ids(list(documents), query, name, _ALTERNATIVE), 1)
-
-
-def rankings_with_text_ids(
-    rankings: list[Any], queries: Iterable[object], name: str, alternative: str
-) -> list[Any]:
-    """Return documents, `with_text_ids`, of many queries, checked together."""
-    try:
-        arrays.check_text(list(chain.from_iterable(rankings)), name)
-    except TypeError:
-        return list(map(with_text_ids, rankings, queries, repeat(name), repeat(alternative)))
-    return rankings
 
 
 def with_text_ids(documents: Any, query: object, name: str, alternative: str) -> Any:

@@ -441,11 +441,13 @@ def _with_other_text(traces: Sequence[Trace], pool: PassagePool) -> set[str]:
     """Ids whose one text in the traces is not that of the corpus; those of documents have several."""
     seen: dict[str, set[str]] = {}
     for passage in (passage for trace in traces for passage in trace.retrieved if passage.text):
-        seen.setdefault(passage.id, set()).add(fold(passage.text))
+        seen.setdefault(passage.id, set()).add(passage.text)
     return {
         id_
-        for id_, texts in seen.items()
-        if len(texts) == 1 and (known := pool.text(id_)) and fold(known) not in texts
+        for id_, (text, *others) in seen.items()
+        if not others
+        and (indexed := pool.text(id_)) not in (None, text)
+        and fold(indexed) != fold(text)
     }
 
 
